@@ -1,6 +1,6 @@
 """Time and memory of drawing and fitting, each in a process of its own.
 
-    python -m bench.analysis_costs draws|fit DATA
+python -m bench.analysis_costs draws|fit DATA
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """An analysis that goes wrong where both tables of a release are joined, and what completed tables make of it.
 
-The table is Diabetes-130 with the chapter of the first diagnosis as sensitive value. Joined, every row is there once for
-each value of its bucket, with the weight count / size. This is what somebody does who does not know better: the weights
-add up to the table, so that standard errors look as they do for a table. Asked are the chi-square of gender by chapter,
-the logit slope of `circulatory` on the decade of age, and the difference that being a woman makes to the log-odds of
-`genitourinary`.
+The table is Diabetes-130 with the chapter of the first diagnosis as sensitive value. Joined, every row is there once
+for each value of its bucket, with the weight count / size. This is what somebody does who does not know better: the
+weights add up to the table, so that standard errors look as they do for a table. Asked are the chi-square of gender by
+chapter, the logit slope of `circulatory` on the decade of age, and the difference that being a woman makes to the
+log-odds of `genitourinary`.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ Everybody has an age, one of two sexes, one of five regions and one of eight tra
 - `six values`: one of six values, by a multinomial model;
 - `numbers`: an income, by a linear model, published in eight bands.
 
-Coefficients are those that the table was drawn with (`target="population"`). Counts of a cross-tab, and means of numbers
-by region, are those of the table itself (`target="table"`).
+Coefficients are those that the table was drawn with (`target="population"`). Counts of a cross-tab, and means of
+numbers by sex and by region, are those of the table itself (`target="table"`).
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def published(design: MadeUp, table: pa.Table, seed: int) -> dalenius.Release:
 
 
 def asked(design: MadeUp, seed: int) -> Iterator[tuple[str, float, bool]]:
-    """The quantities of one release: their kind, error over standard error, and whether the interval holds the truth."""
+    """The quantities of one release: their kind, error over standard error, and whether the interval has the truth."""
     table = design.table(np.random.default_rng(seed))
     release = published(design, table, seed)
     folder = open_release(release.path)
@@ -145,7 +145,7 @@ def _tabulated(design: MadeUp, table: pa.Table, folder: ReleaseFolder, seed: int
                 yield kind, off, bool(ends[at, 0] <= value <= ends[at, 1])
 
 
-def measured(design: MadeUp, releases: int, first: int = 0) -> list[dict[str, Any]]:
+def measured(design: MadeUp, releases: int, first: int = 1000) -> list[dict[str, Any]]:
     """How often intervals hold, by kind of quantity."""
     held: Held = {}
     for seed in range(first, first + releases):

@@ -24,10 +24,11 @@ from dalenius.analysis.outcomes import draw_outcomes, plain_values
 from dalenius.analysis.rubin import pool_estimates
 from dalenius.errors import UsageError
 from dalenius.infer.candidates import Floats, Integers
-from dalenius.query.workload import values_per_predicate
+from dalenius.query.workload import answer, encode, generate, value_dictionary, values_per_predicate
 from dalenius.release.folder import ReleaseFolder, open_release
 
 KINDS = ("cell", "share", "coefficient")
+_SEED = 11
 _SELECTIVITY = 0.05
 _LEAST_GROUP = 100  # people
 _LEAST_CELL = 5  # people
@@ -38,7 +39,7 @@ Quantities = Callable[["Coded", Integers], Floats]
 
 @dataclass(frozen=True)
 class Coded:
-    """The quasi-identifiers of rows as codes from 0, and the number that stands for each code where they are numbers."""
+    """The quasi-identifiers of rows as codes from 0, and the number that each code stands for, if there are numbers."""
 
     names: list[str]
     codes: list[Integers]
@@ -64,7 +65,7 @@ class Subject:
 
 def publish(case: Case, table: pa.Table) -> dalenius.Release:
     names = list(case.quasi_identifiers)
-    return dalenius.publish(table, {"odds": case.odds}, sensitive=case.sensitive, quasi_identifiers=names, seed=1)
+    return dalenius.publish(table, {"odds": case.odds}, sensitive=case.sensitive, quasi_identifiers=names, seed=_SEED)
 
 
 def subject(case: Case, table: pa.Table, folder: ReleaseFolder, draws: int = 20, seed: int = 1) -> Subject:
@@ -127,7 +128,9 @@ def _cells(coded: Coded, number: int, random: np.random.Generator) -> Asked:
                 found[place, own] = table[codes[own] * rows.values + values[own]]
         return found
 
-    return Asked("cell", number, of, [([coded.names[one]], int(value)) for one, value in zip(columns, values, strict=True)])
+    return Asked(
+        "cell", number, of, [([coded.names[one]], int(value)) for one, value in zip(columns, values, strict=True)]
+    )
 
 
 def _shares(coded: Coded, number: int, random: np.random.Generator) -> Asked:
@@ -223,25 +226,25 @@ class _Logit:
 
 def compare(held: Subject, asked: Sequence[Asked]) -> list[dict[str, Any]]:
     """For every quantity the truth, the pooled estimate and its interval."""
-    found = []
+    found: list[dict[str, Any]] = []
     for one in asked:
         truth = one.of(held.truth, [held.truth_values])[0]
         draws = one.of(held.drawn, held.draws)
         pooled = pool_estimates([one.kind] * one.number, draws, np.zeros((one.number, one.number)), 0.0)
         ends = pooled.conf_int().to_numpy()
         errors = np.sqrt(np.diag(pooled.covariance))
-        for place in range(one.number):
-            if np.isfinite(truth[place]) and np.isfinite(draws[:, place]).all():
-                found.append(
-                    {
-                        "kind": one.kind,
-                        "about": [*one.about[place][0], str(held.labels[one.about[place][1]])],
-                        "truth": float(truth[place]),
-                        "estimate": float(pooled.estimates[place]),
-                        "error": float(errors[place]),
-                        "holds": bool(ends[place, 0] <= truth[place] + 1e-9 and truth[place] - 1e-9 <= ends[place, 1]),
-                    }
-                )
+        found += [
+            {
+                "kind": one.kind,
+                "about": [*one.about[place][0], str(held.labels[one.about[place][1]])],
+                "truth": float(truth[place]),
+                "estimate": float(pooled.estimates[place]),
+                "error": float(errors[place]),
+                "holds": bool(ends[place, 0] <= truth[place] + 1e-9 and truth[place] - 1e-9 <= ends[place, 1]),
+            }
+            for place in range(one.number)
+            if np.isfinite(truth[place]) and np.isfinite(draws[:, place]).all()
+        ]
     return found
 
 
@@ -263,9 +266,45 @@ def coverage(found: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
     return result
 
 
+def counted(held: Subject, table: pa.Table, folder: ReleaseFolder, queries: int) -> dict[str, float]:
+    """The median relative error of counts: matched at random, learned as `count` does, and as draws have them."""
+    truth, coded = encode(folder, table, None, value_dictionary(folder.manifest))
+    for mine, theirs in zip(held.drawn.codes, coded.attributes, strict=True):
+        if len(np.unique(mine * (int(theirs.max()) + 2) + theirs)) != len(np.unique(mine)):
+            raise SystemExit("rows of draws are not in the order of the release")
+    own_code = np.zeros(held.truth.values, np.int64)
+    own_code[held.truth_values] = truth.sensitive
+    shares = np.zeros((held.drawn.rows, truth.sensitive_domain), np.float32)
+    for draw in held.draws:
+        shares[np.arange(held.drawn.rows), own_code[draw]] += 1 / len(held.draws)
+    kinds = {"most_attributes": 3, "one_value": True}
+    pool = generate(truth.domains, truth.sensitive_domain, queries, _SELECTIVITY, _SEED, **kinds)  # type: ignore[arg-type]
+    answers = answer(truth, coded, pool, learn=True)
+    mean = np.empty(len(pool))
+    for place, query in enumerate(pool):
+        matching = np.ones(held.drawn.rows, bool)
+        for attribute, values in zip(query.attributes, query.values, strict=True):
+            matching &= np.isin(coded.attributes[attribute], values)
+        mean[place] = shares[matching][:, query.sensitive].sum(dtype=np.float64)
+    some = answers.actual > 0
+    actual = answers.actual[some]
+    estimates = {"at random": answers.estimate, "draws": mean}
+    if answers.learned is not None:
+        estimates["count"] = answers.learned.estimate
+    return {name: float(np.median(np.abs(own[some] - actual) / actual)) for name, own in estimates.items()}
+
+
 def measured(case: Case, data: Path, quantities: int) -> dict[str, Any]:
+    """One release of a real table, with quantities and a release that nothing was chosen by."""
     table = case.table(data)
     release = publish(case, table)
-    held = subject(case, table, open_release(release.path))
-    found = compare(held, ask(held.truth, held.truth_values, quantities, seed=7))
-    return {"case": f"{case.name}, odds {case.odds}", "coverage": coverage(found), "seconds": held.seconds}
+    folder = open_release(release.path)
+    held = subject(case, table, folder)
+    found = compare(held, ask(held.truth, held.truth_values, quantities, seed=_SEED))
+    return {
+        "case": f"{case.name}, odds {case.odds}",
+        "strata": len(release.manifest.strata.strata) if release.manifest.strata is not None else 1,
+        "coverage": coverage(found),
+        "errors of counts": counted(held, table, folder, quantities),
+        "seconds": held.seconds,
+    }

@@ -112,7 +112,8 @@ class Curvature:
     def diagonal(self) -> Floats:
         """h by feature and value, within strata."""
         plain = np.einsum("cmm,ckk->mk", self._design.spreads, self.within).astype(np.float64)
-        return np.maximum(plain, 0) * self.scale.astype(np.float64) ** 2
+        found: Floats = np.maximum(plain, 0) * self.scale.astype(np.float64) ** 2
+        return found
 
     def as_shown(self) -> Floats:
         """Take what buckets show for the second derivatives, less where slopes differ between strata.

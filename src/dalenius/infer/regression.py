@@ -248,7 +248,9 @@ def _direction(slope: Pair, system: System, steps: list[tuple[Pair, Pair]]) -> P
     return direction
 
 
-def _renewed(design: Design, curvature: Curvature, before: Floats, weights: Floats, point: Pair) -> tuple[Floats, Floats]:
+def _renewed(
+    design: Design, curvature: Curvature, before: Floats, weights: Floats, point: Pair
+) -> tuple[Floats, Floats]:
     """Every τ, and how well its logarithm is known."""
     part_of = design.coding.part_of
     found = []
