@@ -2,7 +2,7 @@
 
 A record r of stratum s with the features z has value x with a probability in proportion to
 
-    exp(b_x + u_sx + z θ_x),      θ ~ N(0, τ_a²) for the features of part a,      u ~ N(0, τ_u²),
+    exp(b_x + u_sx + z θ_x),      θ_fx ~ N(0, τ_a² λ_fx) for the features f of part a,      u ~ N(0, τ_u²),
 
 and the publisher put the records of every value into the value's slots at random. So a truth has, given the release,
 a probability in proportion to the product of these over its records, if every bucket has its values, and 0 otherwise.
@@ -10,6 +10,9 @@ a probability in proportion to the product of these over its records, if every b
 **Slopes and levels** maximise the likelihood of the release, summed over all truths, times their prior. Its derivative
 is Σ z ⊗ (q - p), with what is left within buckets, q, matched as in `naive_bayes`. Newton's steps use the second
 derivatives of `curvature`, mended by what the last steps have shown (limited-memory BFGS).
+
+λ is 1 for most slopes and large for a few: θ has a t distribution with two degrees of freedom. A slope that stands out
+is hardly held back (the weight 1 / λ is renewed by its mean, given the slope), and small ones are.
 
 **How much there is to learn** is τ. Were it right, and the variance of derivatives j and their mean slope h, the
 squares of a part's slopes would add up to
@@ -19,10 +22,15 @@ squares of a part's slopes would add up to
 over its main directions. τ² is renewed by the ratio of what they add up to over this (MacKay's rule, for j = h). It has
 a prior worth one slope of 0.1. Where there is nothing to learn τ goes towards 0: rows and values are matched at random.
 
-**Draws.** Slopes and levels that could be behind the release scatter around the maximum, with the inverse of precision
-and second derivatives for their covariance. These are taken as the buckets show them, which is less than h, and less
-still where slopes differ between strata. τ is drawn as well, and a little wider: effects of real columns are many small
-ones and some large ones, and not normal.
+**Draws.** First τ is drawn. With the τ of the fit, squares add up to a chi-square number times their expectation under
+another τ', which is like the sum above; the prior is half a Cauchy distribution. Then λ is drawn, given how far the
+release pulls at each slope. With the precision P' that follows, slopes and levels scatter around
+
+    θ + (H + P')^-1 (P θ - P' θ)
+
+with the covariance (H + P')^-1: so where little is known, draws go as far as the release allows, and the fit does not.
+H are the second derivatives as the buckets show them, which is less than h, and less still where slopes differ between
+strata. Draws scatter a little more than that, since slopes of real people are never the same for everybody.
 """
 
 from __future__ import annotations
@@ -60,7 +68,7 @@ _Place = tuple[Singles, Singles, Pair]  # q - p, p, and the derivative of the li
 
 @dataclass(frozen=True)
 class Regression:
-    """A fitted model: its point, every τ (that of levels the last), and how well the logarithms of these are known."""
+    """A fitted model: its point, every τ (that of levels the last), and what draws need."""
 
     design: Design
     base: Floats
@@ -159,7 +167,7 @@ def fit(design: Design, rounds: int = ROUNDS, each_round: Callable[[], None] | N
         if number % _RENEWED == 0:
             curvature = Curvature(design, *at[:2])
             if number:
-                deviations, _ = _renewed(design, curvature, deviations, weights, point)
+                deviations = _renewed(design, curvature, deviations, weights, point)
                 weights = _weights(design, deviations, point)
             system = System(design, curvature, _variances(design, deviations, weights))
         point, at, step = _step(design, base, point, at, system, steps)
@@ -168,7 +176,7 @@ def fit(design: Design, rounds: int = ROUNDS, each_round: Callable[[], None] | N
             each_round()
     curvature = Curvature(design, *at[:2])
     held, before = system.precision(point), deviations
-    deviations, _ = _renewed(design, curvature, deviations, weights, point)
+    deviations = _renewed(design, curvature, deviations, weights, point)
     damped = curvature.as_shown()
     pulled = held[0] * damped**2, held[1]
     beliefs = _believed(design, curvature, before, weights, point)
@@ -248,10 +256,8 @@ def _direction(slope: Pair, system: System, steps: list[tuple[Pair, Pair]]) -> P
     return direction
 
 
-def _renewed(
-    design: Design, curvature: Curvature, before: Floats, weights: Floats, point: Pair
-) -> tuple[Floats, Floats]:
-    """Every τ, and how well its logarithm is known."""
+def _renewed(design: Design, curvature: Curvature, before: Floats, weights: Floats, point: Pair) -> Floats:
+    """Every τ."""
     part_of = design.coding.part_of
     found = []
     for part, directions in enumerate(curvature.spectra()):
@@ -260,16 +266,14 @@ def _renewed(
         found.append(_renewed_one(squares, directions.h.ravel(), 1 / excess, float(before[part])))
     levels = float((point[1] ** 2).sum())
     found.append(_renewed_one(levels, curvature.level_spectrum(), 1.0, float(before[-1])))
-    deviations, doubts = np.array(found).T
-    return deviations, doubts
+    return np.array(found)
 
 
-def _renewed_one(squares: float, h: Floats, noise: float, before: float) -> tuple[float, float]:
+def _renewed_one(squares: float, h: Floats, noise: float, before: float) -> float:
     variance = before**2
     expected = float((variance * (noise * h + h**2 * variance) / (1 + variance * h) ** 2).sum())
     renewed = (squares + _BELIEVED**2) / (expected + 1)
-    deviation = float(np.sqrt(np.clip(renewed, variance / _FACTOR, variance * _FACTOR)))
-    return deviation, float(1 / np.sqrt(2 * (expected + 1)))
+    return float(np.sqrt(np.clip(renewed, variance / _FACTOR, variance * _FACTOR)))
 
 
 def _believed(design: Design, curvature: Curvature, deviations: Floats, weights: Floats, point: Pair) -> Floats:
@@ -283,7 +287,7 @@ def _believed(design: Design, curvature: Curvature, deviations: Floats, weights:
     return np.array(found)
 
 
-def _posterior(squares: Floats | float, h: Floats, before: float) -> Floats:
+def _posterior(squares: float, h: Floats, before: float) -> Floats:
     """The same, given what the squares of slopes add up to: nearly a chi-square number times its expectation."""
     each = before**4 * h * (1 + h * _GRID[:, None] ** 2) / (1 + before**2 * h) ** 2
     expected = np.maximum(each.sum(axis=1), _LEAST)
