@@ -33,6 +33,7 @@ from dalenius.infer.features import ROWS_AT_ONCE, Design, Piece, Singles
 _PSEUDO = 0.05  # of the mean of a feature's diagonal: what a rare entry is believed to have
 _RANGE = (0.3, 100.0)  # of the scale
 _TOLERANCE, _MOST_STEPS = 3e-2, 40
+_ROUNDING = 1e-5  # of the largest eigenvalue
 _FEW_STRATA = 10  # of which little is learned of how slopes differ between strata
 
 Pair = tuple[Floats, Floats]  # slopes (features x values) and levels (strata x values)
@@ -40,10 +41,30 @@ Pair = tuple[Floats, Floats]  # slopes (features x values) and levels (strata x 
 
 @dataclass(frozen=True)
 class Variances:
-    """The variance τ² of slopes, by part of the features, and of levels."""
+    """The variance of slopes, by feature and value, and that of levels."""
 
     slopes: Floats
     levels: float
+
+
+@dataclass(frozen=True)
+class Directions:
+    """The features of a part, the directions in which its h is diagonal, among features and among values, and h."""
+
+    own: Integers
+    features: Floats
+    values: Floats
+    h: Floats
+
+    def along(self, slopes: Floats) -> Floats:
+        """Slopes of all features in these directions."""
+        turned: Floats = self.features.T @ slopes[self.own] @ self.values
+        return turned
+
+
+def _without_noise(strengths: Floats) -> Floats:
+    """Eigenvalues, 0 where they are only rounding errors: of directions in which nothing can be seen."""
+    return np.where(strengths > _ROUNDING * strengths.max(initial=0), strengths, 0)
 
 
 def dot(one: Pair, other: Pair) -> float:
@@ -76,40 +97,48 @@ class Curvature:
         total: Floats = (np.matmul(scaled, self.within).sum(axis=0) * self.scale).astype(np.float64)
         return total
 
-    def spectra(self) -> Iterator[Floats]:
+    def spectra(self) -> Iterator[Directions]:
         """For every part by itself its h in its main directions, within strata."""
-        features, values = self.typical()
-        strength = np.maximum(np.linalg.eigvalsh(values), 0)
+        features, values = self._unscaled()
+        strength, kinds = np.linalg.eigh(values)
+        squares = self.scale.astype(np.float64) ** 2
         for part in range(len(self._design.coding.parts)):
             own = np.flatnonzero(self._design.coding.part_of == part)
-            yield np.outer(np.maximum(np.linalg.eigvalsh(features[np.ix_(own, own)]), 0), strength).ravel()
+            spread, axes = np.linalg.eigh(features[np.ix_(own, own)])
+            scales = (axes**2).T @ squares[own] @ kinds**2
+            h = scales * np.outer(_without_noise(spread), _without_noise(strength))
+            yield Directions(own, axes, kinds, h)
+
+    def diagonal(self) -> Floats:
+        """h by feature and value, within strata."""
+        plain = np.einsum("cmm,ckk->mk", self._design.spreads, self.within).astype(np.float64)
+        found: Floats = np.maximum(plain, 0) * self.scale.astype(np.float64) ** 2
+        return found
 
     def as_shown(self) -> Floats:
         """Take what buckets show for the second derivatives, less where slopes differ between strata.
 
-        Gives for every feature the standard deviation of slopes' derivatives, as a share of what it is bucket by
-        bucket.
+        Gives for every feature and value the standard deviation of slopes' derivatives, as a share of what it is
+        bucket by bucket.
         """
-        loose = np.sqrt(self._dispersions())[self._design.coding.part_of][:, None]
+        loose = np.sqrt(self._dispersions())[self._design.coding.part_of]
         self.scale = (self.scale / (np.sqrt(self.excess) * loose)).astype(np.float32)
         return 1 / loose
 
     def _dispersions(self) -> Floats:
-        """By part, how much more derivatives differ between strata than within them: 1 if slopes are alike in all."""
+        """By part and value, how much more derivatives differ between strata than within: 1 if slopes are alike."""
         design = self._design
-        apart, total = np.zeros(design.width), np.zeros((design.width, design.kinds))
+        apart, total = np.zeros((2, design.width, design.kinds))
         for stratum, (first, rows) in enumerate(zip(design.first_of_stratum, design.stratum_rows, strict=True)):
             sums = np.zeros((design.width, design.kinds))
             for start in range(first, first + rows, ROWS_AT_ONCE):
                 own = slice(start, min(start + ROWS_AT_ONCE, first + rows))
                 sums += (design.features(own) - design.means[stratum]).T @ self._residuals[own]
-            apart += (sums * sums).sum(axis=1)
+            apart += sums * sums
             total += sums
-        apart -= (total * total).sum(axis=1) / design.strata
-        number = len(design.coding.parts)
-        ratios = np.bincount(design.coding.part_of, weights=apart, minlength=number) / np.maximum(
-            np.bincount(design.coding.part_of, weights=self._shown, minlength=number), 1e-9
-        )
+        apart -= total * total / design.strata
+        members = np.eye(len(design.coding.parts))[:, design.coding.part_of]
+        ratios = (members @ apart) / np.maximum(members @ self._shown, 1e-9)
         dispersions: Floats = 1 + np.maximum(ratios - 1, 0) * design.strata / (design.strata + _FEW_STRATA)
         return dispersions
 
@@ -120,14 +149,16 @@ class Curvature:
 
     def typical(self) -> tuple[Floats, Floats]:
         """One matrix of features and one of values, whose product is nearly the whole."""
-        traces = np.einsum("ckk->c", self.within).astype(np.float64)
-        values = self.within.sum(axis=0, dtype=np.float64)
+        features, values = self._unscaled()
         values += np.eye(len(values)) * (1e-6 * np.trace(values) + 1e-9)
-        features = np.einsum("c,cmn->mn", traces / max(traces.sum(), 1e-9), self._design.spreads)
         rows, columns = self.scale.mean(axis=1), self.scale.mean(axis=0)
         columns = columns / columns.mean()
-        features = rows[:, None] * features * rows[None, :]
-        return features.astype(np.float64), columns[:, None] * values * columns[None, :]
+        return rows[:, None] * features * rows[None, :], columns[:, None] * values * columns[None, :]
+
+    def _unscaled(self) -> tuple[Floats, Floats]:
+        traces = np.einsum("ckk->c", self.within).astype(np.float64)
+        features = np.einsum("c,cmn->mn", traces / max(traces.sum(), 1e-9), self._design.spreads)
+        return features.astype(np.float64), self.within.sum(axis=0, dtype=np.float64)
 
     def _within(self, residuals: Singles) -> Singles:
         """A, added up over the strata of each cell."""
@@ -159,7 +190,7 @@ class Curvature:
         for piece in design.pieces():
             self._add_diagonal(piece, residuals[piece.rows], shares[piece.rows], shown, told)
         plain = np.einsum("cmm,ckk->mk", design.spreads, self.within).astype(np.float64)
-        self._shown = shown.sum(axis=1)
+        self._shown = np.maximum(shown, 0)
         pseudo = _PSEUDO * plain.mean(axis=0) + 1e-9
         seen = np.clip((np.maximum(shown, 0) + pseudo) / (plain + pseudo), *_RANGE)
         whole = np.clip((np.maximum(told, np.maximum(shown, 0)) + pseudo) / (plain + pseudo), *_RANGE)
@@ -246,7 +277,7 @@ class System:
     def __init__(self, design: Design, curvature: Curvature, variances: Variances) -> None:
         self._design, self._curvature = design, curvature
         self._means = design.means.astype(np.float64)
-        self.slopes = 1 / variances.slopes[design.coding.part_of][:, None]
+        self.slopes = 1 / variances.slopes
         self.levels = 1 / variances.levels
         self._inverse = np.linalg.inv(curvature.between + self.levels * np.eye(design.kinds))
         left = self._inverse @ curvature.between * self.levels
@@ -288,7 +319,7 @@ class System:
         features, values = self._curvature.typical()
         ratio = float(np.einsum("skk->", self._left) / np.trace(values))
         features = features + ratio / self._design.strata * (self._means.T @ self._means)
-        roots = 1 / np.sqrt(self.slopes)
+        roots = np.exp(-np.log(self.slopes).mean(axis=1, keepdims=True) / 2)
         spread, axes = np.linalg.eigh(roots * features * roots.T)
         strength, self._directions = np.linalg.eigh(values)
         self._axes = roots * axes

@@ -2,7 +2,7 @@
 
 A record r of stratum s with the features z has value x with a probability in proportion to
 
-    exp(b_x + u_sx + z θ_x),      θ ~ N(0, τ_a²) for the features of part a,      u ~ N(0, τ_u²),
+    exp(b_x + u_sx + z θ_x),      θ_fx ~ N(0, τ_a² λ_fx) for the features f of part a,      u ~ N(0, τ_u²),
 
 and the publisher put the records of every value into the value's slots at random. So a truth has, given the release,
 a probability in proportion to the product of these over its records, if every bucket has its values, and 0 otherwise.
@@ -10,6 +10,9 @@ a probability in proportion to the product of these over its records, if every b
 **Slopes and levels** maximise the likelihood of the release, summed over all truths, times their prior. Its derivative
 is Σ z ⊗ (q - p), with what is left within buckets, q, matched as in `naive_bayes`. Newton's steps use the second
 derivatives of `curvature`, mended by what the last steps have shown (limited-memory BFGS).
+
+λ is 1 for most slopes and large for a few: θ has a t distribution with two degrees of freedom. A slope that stands out
+is hardly held back (the weight 1 / λ is renewed by its mean, given the slope), and small ones are.
 
 **How much there is to learn** is τ. Were it right, and the variance of derivatives j and their mean slope h, the
 squares of a part's slopes would add up to
@@ -19,14 +22,20 @@ squares of a part's slopes would add up to
 over its main directions. τ² is renewed by the ratio of what they add up to over this (MacKay's rule, for j = h). It has
 a prior worth one slope of 0.1. Where there is nothing to learn τ goes towards 0: rows and values are matched at random.
 
-**Draws.** Slopes and levels that could be behind the release scatter around the maximum, with the inverse of precision
-and second derivatives for their covariance. These are taken as the buckets show them, which is less than h, and less
-still where slopes differ between strata. τ is drawn as well, and a little wider: effects of real columns are many small
-ones and some large ones, and not normal.
+**Draws.** First τ is drawn. With the τ of the fit, squares add up to a chi-square number times their expectation under
+another τ', which is like the sum above; the prior is half a Cauchy distribution. Then λ is drawn, given how far the
+release pulls at each slope. With the precision P' that follows, slopes and levels scatter around
+
+    θ + (H + P')^-1 (P θ - P' θ)
+
+with the covariance (H + P')^-1: so where little is known, draws go as far as the release allows, and the fit does not.
+H are the second derivatives as the buckets show them, which is less than h, and less still where slopes differ between
+strata. Draws scatter a little more than that, since slopes of real people are never the same for everybody.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -47,23 +56,30 @@ _LEAST = 1e-26  # a probability
 _PSEUDO = 30.0  # records, that a stratum has beside its own, for its first levels
 _BELIEVED = 0.1  # τ, before anything is seen
 _FACTOR = 6.0  # by which τ² changes at most at a time
-_WIDER = 1.25  # τ of draws
+_WIDER = 1.2  # draws scatter by so much more than if slopes were the same for everybody
+_FREEDOM = 2.0  # degrees of freedom of the t distribution that slopes of a part have
+_FACTORS = np.geomspace(1 / 8, 8**4, 21)  # variances of slopes, as shares of what is usual in their part
+_PRIOR = -_FREEDOM / 2 * (np.log(_FACTORS) + 1 / _FACTORS)  # the logarithm of how frequent these are
+_TYPICAL = 0.5  # τ, as draws believe: half of all are larger
+_GRID = np.geomspace(0.01, 10, 61)  # of τ
 
 _Place = tuple[Singles, Singles, Pair]  # q - p, p, and the derivative of the likelihood
 
 
 @dataclass(frozen=True)
 class Regression:
-    """A fitted model: its point, every τ (that of levels the last), and how well the logarithms of these are known."""
+    """A fitted model: its point, every τ (that of levels the last), and what draws need."""
 
     design: Design
     base: Floats
     point: Pair
     deviations: Floats
-    doubts: Floats
     _curvature: Curvature
     _residuals: Singles
+    _pulled: Pair
     _damped: Floats
+    _beliefs: Floats
+    _h: Floats
 
     def levels(self, point: Pair | None = None) -> Floats:
         """The level of every value in every stratum."""
@@ -99,13 +115,30 @@ class Regression:
 
     def draw(self, random: np.random.Generator) -> Pair:
         """Slopes and levels that could be behind the release."""
-        drawn = _WIDER * self.deviations * np.exp(self.doubts * random.standard_normal(len(self.deviations)))
-        system = System(self.design, self._curvature, _variances(drawn))
+        drawn = np.array([random.choice(_GRID, p=belief) for belief in self._beliefs])
+        variances = drawn[self.design.coding.part_of][:, None] ** 2
+        variances = variances * self._stretched(variances, random)
+        system = System(self.design, self._curvature, Variances(variances, float(drawn[-1] ** 2)))
         slopes, levels = self._noise(random)
         slopes += np.sqrt(system.slopes) * random.standard_normal(slopes.shape)
         levels += np.sqrt(system.levels) * random.standard_normal(levels.shape)
+        held = system.precision(self.point)
+        slopes = _WIDER * slopes + self._pulled[0] - held[0]
+        levels = _WIDER * levels + self._pulled[1] - held[1]
         apart = system.solve((slopes, levels))
         return self.point[0] + apart[0], self.point[1] + apart[1]
+
+    def _stretched(self, variances: Floats, random: np.random.Generator) -> Floats:
+        """By how much the variance of each slope is larger or smaller than that of its part."""
+        pulled, h = self._pulled[0] - self.design.means.T.astype(np.float64) @ self._pulled[1], self._h
+        seen = (h * self.point[0] + pulled) ** 2 / np.maximum(h, _LEAST)
+        best, chosen = np.full(h.shape, -np.inf), np.ones(h.shape)
+        for factor, prior in zip(_FACTORS, _PRIOR, strict=True):
+            wider = 1 + h * variances * factor
+            score = prior - 0.5 * np.log(wider) - 0.5 * seen / wider + random.gumbel(size=h.shape)
+            chosen = np.where(score > best, factor, chosen)
+            best = np.maximum(score, best)
+        return chosen
 
     def _noise(self, random: np.random.Generator) -> Pair:
         """A deviate of the derivative: that of each bucket times a normal number, and one of what totals tell."""
@@ -128,21 +161,26 @@ def fit(design: Design, rounds: int = ROUNDS, each_round: Callable[[], None] | N
     own = design.compositions + _PSEUDO * share
     point: Pair = (np.zeros((design.width, design.kinds)), np.log(own / own.sum(axis=1, keepdims=True)) - base)
     at = _at(design, base, point)
-    deviations = np.full(len(design.coding.parts) + 1, _BELIEVED)
+    deviations, weights = np.full(len(design.coding.parts) + 1, _BELIEVED), np.ones(point[0].shape)
     steps: list[tuple[Pair, Pair]] = []
     for number in range(rounds):
         if number % _RENEWED == 0:
             curvature = Curvature(design, *at[:2])
             if number:
-                deviations, _ = _renewed(design, curvature, deviations, point)
-            system = System(design, curvature, _variances(deviations))
+                deviations = _renewed(design, curvature, deviations, weights, point)
+                weights = _weights(design, deviations, point)
+            system = System(design, curvature, _variances(design, deviations, weights))
         point, at, step = _step(design, base, point, at, system, steps)
         steps = [*steps, step][-_KEPT:]
         if each_round is not None:
             each_round()
     curvature = Curvature(design, *at[:2])
-    deviations, doubts = _renewed(design, curvature, deviations, point)
-    return Regression(design, base, point, deviations, doubts, curvature, at[0], curvature.as_shown())
+    held, before = system.precision(point), deviations
+    deviations = _renewed(design, curvature, deviations, weights, point)
+    damped = curvature.as_shown()
+    pulled = held[0] * damped**2, held[1]
+    beliefs = _believed(design, curvature, before, weights, point)
+    return Regression(design, base, point, deviations, curvature, at[0], pulled, damped, beliefs, curvature.diagonal())
 
 
 def _at(design: Design, base: Floats, point: Pair) -> _Place:
@@ -218,27 +256,60 @@ def _direction(slope: Pair, system: System, steps: list[tuple[Pair, Pair]]) -> P
     return direction
 
 
-def _renewed(design: Design, curvature: Curvature, before: Floats, point: Pair) -> tuple[Floats, Floats]:
-    """Every τ, and how well its logarithm is known."""
+def _renewed(design: Design, curvature: Curvature, before: Floats, weights: Floats, point: Pair) -> Floats:
+    """Every τ."""
     part_of = design.coding.part_of
     found = []
-    for part, h in enumerate(curvature.spectra()):
+    for part, directions in enumerate(curvature.spectra()):
         own = part_of == part
-        squares, excess = float((point[0][own] ** 2).sum()), float(curvature.excess[own].mean())
-        found.append(_renewed_one(squares, h, 1 / excess, float(before[part])))
+        squares, excess = float((weights[own] * point[0][own] ** 2).sum()), float(curvature.excess[own].mean())
+        found.append(_renewed_one(squares, directions.h.ravel(), 1 / excess, float(before[part])))
     levels = float((point[1] ** 2).sum())
     found.append(_renewed_one(levels, curvature.level_spectrum(), 1.0, float(before[-1])))
-    deviations, doubts = np.array(found).T
-    return deviations, doubts
+    return np.array(found)
 
 
-def _renewed_one(squares: float, h: Floats, noise: float, before: float) -> tuple[float, float]:
+def _renewed_one(squares: float, h: Floats, noise: float, before: float) -> float:
     variance = before**2
     expected = float((variance * (noise * h + h**2 * variance) / (1 + variance * h) ** 2).sum())
     renewed = (squares + _BELIEVED**2) / (expected + 1)
-    deviation = float(np.sqrt(np.clip(renewed, variance / _FACTOR, variance * _FACTOR)))
-    return deviation, float(1 / np.sqrt(2 * (expected + 1)))
+    return float(np.sqrt(np.clip(renewed, variance / _FACTOR, variance * _FACTOR)))
 
 
-def _variances(deviations: Floats) -> Variances:
-    return Variances(deviations[:-1] ** 2, float(deviations[-1] ** 2))
+def _believed(design: Design, curvature: Curvature, deviations: Floats, weights: Floats, point: Pair) -> Floats:
+    """How probable each τ of the grid is, for every part and for levels. `deviations` are those of the fit."""
+    found = []
+    for part, directions in enumerate(curvature.spectra()):
+        own = design.coding.part_of == part
+        squares = float((weights[own] * point[0][own] ** 2).sum())
+        found.append(_posterior(squares, directions.h.ravel(), float(deviations[part])))
+    found.append(_posterior(float((point[1] ** 2).sum()), curvature.level_spectrum(), float(deviations[-1])))
+    return np.array(found)
+
+
+def _posterior(squares: float, h: Floats, before: float) -> Floats:
+    """The same, given what the squares of slopes add up to: nearly a chi-square number times its expectation."""
+    each = before**4 * h * (1 + h * _GRID[:, None] ** 2) / (1 + before**2 * h) ** 2
+    expected = np.maximum(each.sum(axis=1), _LEAST)
+    half = expected**2 / np.maximum((each**2).sum(axis=1), _LEAST) / 2
+    ratio = np.maximum(squares, _LEAST) / expected
+    logs = half * (np.log(half * ratio) - ratio) - _log_gamma(half)
+    logs += np.log(_GRID / (1 + (_GRID / _TYPICAL) ** 2))
+    logs -= logs.max()
+    found: Floats = np.exp(logs) / np.exp(logs).sum()
+    return found
+
+
+def _log_gamma(numbers: Floats) -> Floats:
+    return np.array([math.lgamma(number) for number in numbers])
+
+
+def _weights(design: Design, deviations: Floats, point: Pair) -> Floats:
+    """The precision of every slope as a share of its part's: little for slopes that stand out."""
+    relative = point[0] / deviations[design.coding.part_of][:, None]
+    weights: Floats = (_FREEDOM + 1) / (_FREEDOM + relative**2)
+    return weights
+
+
+def _variances(design: Design, deviations: Floats, weights: Floats) -> Variances:
+    return Variances(deviations[design.coding.part_of][:, None] ** 2 / weights, float(deviations[-1] ** 2))
