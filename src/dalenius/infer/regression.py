@@ -38,21 +38,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from dalenius.infer.candidates import Beliefs, Block, Candidates, Floats, Integers
 from dalenius.infer.curvature import Curvature, Pair, System, Variances, dot
 from dalenius.infer.features import Design, Singles, places_in
-from dalenius.infer.naive_bayes import match_values
+from dalenius.infer.naive_bayes import MOST_SLOTS, match_values
 
 ROUNDS = 12
-_PASSES = 6  # of scaling, in buckets that are too large to be matched exactly
+_PASSES = 3  # of scaling, in buckets that are too large to be matched exactly
 _RENEWED = 2  # rounds, after which curvature and τ are found again
 _FARTHEST = 1.5  # that a slope may go in one step
 _KEPT = 6  # steps that are remembered
 _OVERSHOT = -0.5  # of the slope at the beginning of a step, beyond which it is taken back
-_LEAST = 1e-26  # a probability
+_LEAST, _LEAST_SINGLE = 1e-26, 1e-13  # a probability
 _PSEUDO = 30.0  # records, that a stratum has beside its own, for its first levels
 _BELIEVED = 0.1  # τ, before anything is seen
 _FACTOR = 6.0  # by which τ² changes at most at a time
@@ -155,13 +156,23 @@ class Regression:
 
 def fit(design: Design, rounds: int = ROUNDS, each_round: Callable[[], None] | None = None) -> Regression:
     """Fit to the buckets of a design."""
-    counts = design.candidates.counts()
-    share = np.maximum(counts / max(1.0, counts.sum()), 1e-9)
-    base = np.log(share)
+    base = _base(design)
+    share = np.exp(base)
     own = design.compositions + _PSEUDO * share
-    point: Pair = (np.zeros((design.width, design.kinds)), np.log(own / own.sum(axis=1, keepdims=True)) - base)
-    at = _at(design, base, point)
-    deviations, weights = np.full(len(design.coding.parts) + 1, _BELIEVED), np.ones(point[0].shape)
+    start: Pair = (np.zeros((design.width, design.kinds)), np.log(own / own.sum(axis=1, keepdims=True)) - base)
+    return fit_from(design, start, np.full(len(design.coding.parts) + 1, _BELIEVED), rounds, each_round)
+
+
+def fit_from(
+    design: Design,
+    point: Pair,
+    deviations: Floats,
+    rounds: int = ROUNDS,
+    each_round: Callable[[], None] | None = None,
+) -> Regression:
+    """The same from a point that is nearly a maximum, and every τ there."""
+    base, at = _base(design), _at(design, _base(design), point)
+    weights = _weights(design, deviations, point)
     steps: list[tuple[Pair, Pair]] = []
     for number in range(rounds):
         if number % _RENEWED == 0:
@@ -181,6 +192,13 @@ def fit(design: Design, rounds: int = ROUNDS, each_round: Callable[[], None] | N
     pulled = held[0] * damped**2, held[1]
     beliefs = _believed(design, curvature, before, weights, point)
     return Regression(design, base, point, deviations, curvature, at[0], pulled, damped, beliefs, curvature.diagonal())
+
+
+def _base(design: Design) -> Floats:
+    """b."""
+    counts = design.candidates.counts()
+    base: Floats = np.log(np.maximum(counts / max(1.0, counts.sum()), 1e-9))
+    return base
 
 
 def _at(design: Design, base: Floats, point: Pair) -> _Place:
@@ -203,13 +221,14 @@ def matched(block: Block, shares: Floats | Singles, totals: Floats) -> Floats:
 
     A fake value can be any, as often as it is in the stratum: `totals` says that for the values of every bucket.
     """
-    likelihood = shares.astype(np.float64)
+    single = block.slots > MOST_SLOTS
+    likelihood: Any = shares.astype(np.float32 if single else np.float64)
     if block.fakes:
         likelihood /= np.maximum(totals, _LEAST)[:, None, :]
         likelihood = np.concatenate([likelihood, np.ones_like(likelihood[:, :1])], axis=1)
     likelihood /= np.maximum(likelihood.max(axis=2, keepdims=True), _LEAST)
-    beliefs: Floats = match_values(block, np.maximum(likelihood, _LEAST), _PASSES)[:, : block.size]
-    return beliefs
+    np.maximum(likelihood, _LEAST_SINGLE if single else _LEAST, out=likelihood)
+    return match_values(block, likelihood, _PASSES)[:, : block.size]
 
 
 def _step(
