@@ -114,8 +114,7 @@ class Dense:
         return matrix
 
     def precision(self, variances: Variances) -> Floats:
-        slopes = np.repeat(1 / variances.slopes[self.design.coding.part_of], self.design.kinds)
-        return np.append(slopes, np.full(self.design.strata * self.design.kinds, 1 / variances.levels))
+        return np.append(1 / variances.slopes, np.full(self.design.strata * self.design.kinds, 1 / variances.levels))
 
 
 def flat(point: Pair) -> Floats:
@@ -129,8 +128,8 @@ def some_point(dense: Dense, seed: int = 5) -> Pair:
 
 
 def some_variances(dense: Dense) -> Variances:
-    parts = len(dense.design.coding.parts)
-    return Variances(np.random.default_rng(6).uniform(0.05, 2.0, parts), 0.4)
+    size = dense.design.width, dense.design.kinds
+    return Variances(np.random.default_rng(6).uniform(0.05, 2.0, size), 0.4)
 
 
 @pytest.fixture(params=CASES, name="dense")
@@ -166,19 +165,30 @@ def test_a_system_is_solved(dense: Dense) -> None:
 def test_a_system_without_anything_learned_is_its_precision() -> None:
     """Where slopes are known to be 0, nothing moves them."""
     dense = Dense(tiny(3))
-    variances = Variances(np.full(len(dense.design.coding.parts), 1e-9), 1e-9)
+    variances = Variances(np.full((dense.design.width, dense.design.kinds), 1e-9), 1e-9)
     right = some_point(dense)
     solved = System(dense.design, dense.curvature, variances).solve(right)
     assert flat(solved) == pytest.approx(1e-9 * flat(right), rel=1e-4, abs=1e-14)
 
 
 def test_spectra_are_the_main_directions_of_a_part(dense: Dense) -> None:
-    """Of the typical matrices; which have the trace of the whole where all cells are alike."""
+    """Strengths of typical matrices before they are scaled, times the mean square of the scale in that direction."""
+    scale = dense.curvature.scale.astype(np.float64)
+    dense.curvature.scale = np.ones_like(dense.curvature.scale)
     features, values = dense.curvature.typical()
+    dense.curvature.scale = scale.astype(np.float32)
     for part, spectrum in enumerate(dense.curvature.spectra()):
         own = dense.design.coding.part_of == part
-        expected = np.linalg.eigvalsh(np.kron(features[np.ix_(own, own)], values))
-        assert np.sort(spectrum) == pytest.approx(expected, rel=1e-4, abs=1e-4 * expected.max())
+        whole = np.kron(features[np.ix_(own, own)], values)
+        axes, kinds = np.linalg.eigh(features[np.ix_(own, own)])[1], np.linalg.eigh(values)[1]
+        expected = []
+        for axis in axes.T:
+            for kind in kinds.T:
+                direction = np.kron(axis, kind)
+                strength = direction @ whole @ direction
+                assert whole @ direction == pytest.approx(strength * direction, abs=1e-6 * np.abs(whole).max())
+                expected.append(strength * (direction**2 @ scale[own].ravel() ** 2))
+        assert np.sort(spectrum) == pytest.approx(np.sort(expected), rel=1e-3, abs=1e-4 * max(expected))
     expected = np.concatenate([np.linalg.eigvalsh(dense.totals(one)) for one in range(dense.design.strata)])
     assert dense.curvature.level_spectrum() == pytest.approx(expected, rel=1e-3, abs=1e-4)
 
@@ -191,8 +201,8 @@ def test_the_typical_matrices_are_the_whole_of_one_cell(case: str) -> None:
     assert np.kron(*dense.curvature.typical()) == pytest.approx(within, abs=1e-3 * np.abs(within).max())
 
 
-def dispersions(dense: Dense) -> list[float]:
-    """For each part: the squared derivatives of strata around their mean, over those of buckets; half believed."""
+def dispersions(dense: Dense) -> Floats:
+    """By part and value: the squared derivatives of strata around their mean, over those of buckets; half believed."""
     shown = dense.diagonal()[0]
     strata = dense.design.strata
     by_stratum = np.array(
@@ -202,16 +212,17 @@ def dispersions(dense: Dense) -> list[float]:
         ]
     )
     apart = ((by_stratum - by_stratum.mean(axis=0)) ** 2).sum(axis=0)
-    found = []
-    for part in range(len(dense.design.coding.parts)):
+    found = np.ones((len(dense.design.coding.parts), dense.design.kinds))
+    for part, value in np.ndindex(found.shape):
         own = dense.design.coding.part_of == part
-        found.append(1 + max(0.0, apart[own].sum() / shown[own].sum() - 1) * strata / (strata + module._FEW_STRATA))
+        ratio = apart[own, value].sum() / shown[own, value].sum()
+        found[part, value] += max(0.0, ratio - 1) * strata / (strata + module._FEW_STRATA)
     return found
 
 
 def test_draws_take_what_buckets_show(dense: Dense) -> None:
     before, excess = dense.curvature.scale.astype(np.float64), dense.curvature.excess
-    loose = np.array(dispersions(dense))[dense.design.coding.part_of][:, None]
+    loose = dispersions(dense)[dense.design.coding.part_of]
     damped = dense.curvature.as_shown()
     assert damped == pytest.approx(1 / np.sqrt(loose), rel=1e-3)
     assert dense.curvature.scale == pytest.approx(before / np.sqrt(excess * loose), rel=1e-3)

@@ -80,3 +80,39 @@ def test_a_row_that_no_value_fits_is_not_a_number_nowhere() -> None:
     weights = np.ones(made.shape)
     weights[0, 0] = 0.0
     assert np.isfinite(scale_margins(made, weights, 4)).all()
+
+
+@pytest.mark.parametrize("spread", [0.3, 1.0, 2.0])
+@pytest.mark.parametrize(
+    ("counts", "fakes"), [([3, 3, 3], 0), ([1] * 9, 0), ([5, 2, 1, 1], 0), ([8, 1], 0), ([4, 4, 3], 0), ([4, 3, 3], 2)]
+)
+@pytest.mark.parametrize("precision", [np.float64, np.float32])
+def test_large_buckets_are_nearly_matched_as_all_assignments_are(
+    counts: list[int], fakes: int, spread: float, precision: type
+) -> None:
+    """Off by a tenth of what there is to learn at most; by scaling alone, it is up to 0.3."""
+    made = block(counts, fakes, buckets=40)
+    likelihood = np.exp(np.random.default_rng(4).normal(0, spread, made.shape))
+    if fakes:
+        likelihood[:, -1] = 1.0
+    likelihood /= likelihood.max(axis=2, keepdims=True)
+    exact, found = exact_beliefs(made, likelihood), match_values(made, likelihood.astype(precision))
+    learned = np.sqrt(((exact - made.shares()) ** 2).mean())
+    off, off_by_scaling = (
+        np.sqrt(((one - exact) ** 2).mean()) / learned
+        for one in (found, scale_margins(made, likelihood * made.counts[:, None, :], 100))
+    )
+    assert off < min(0.1, 0.03 + 0.05 * spread)
+    assert off < off_by_scaling
+    assert found.dtype == precision
+    np.testing.assert_allclose(found.sum(axis=2), np.tile(made.masses, (40, 1)), rtol=1e-4)
+
+
+def test_hopeless_rows_of_large_buckets_are_matched_all_the_same() -> None:
+    """Likelihoods as far apart as they may be, in single precision."""
+    made = block([6, 5])
+    likelihood = np.full(made.shape, 1e-13, np.float32)
+    likelihood[:, :, 0] = 1.0
+    found = match_values(made, likelihood)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found, np.broadcast_to(made.shares(), made.shape), rtol=1e-3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from dalenius.infer import regression as module
 from dalenius.infer.candidates import Block, Floats
-from dalenius.infer.curvature import Curvature, Pair, System, Variances
+from dalenius.infer.curvature import Curvature, Pair
 from dalenius.infer.regression import Regression, fit, matched
 from tests.infer.designs import Made, all_truths, column, fake_shares, make, row_shares, tiny
 
@@ -18,6 +19,8 @@ CASES: dict[str, dict[str, Any]] = {
     "two strata": {"strata": (0, 0, 0, 4, 4)},
     "fakes": {"fakes": 2, "strata": (0, 0, 1, 1)},
 }
+
+LITTLE_KNOWN = 2.0  # τ before anything is seen, so that the release decides
 
 
 @pytest.fixture(params=CASES, name="made")
@@ -93,12 +96,13 @@ def test_the_fit_is_the_most_probable_point() -> None:
     """The derivative of likelihood and prior is 0 there, and no point nearby is better."""
     made = tiny(4, strata=(0, 0, 0, 1, 1, 1))
     found = fit(made.design, 60)
-    variances = Variances(found.deviations[:-1] ** 2, float(found.deviations[-1] ** 2))
-    slope_variances = variances.slopes[made.design.coding.part_of][:, None]
+    variances = module._variances(
+        made.design, found.deviations, module._weights(made.design, found.deviations, found.point)
+    )
     slopes, levels = found.point
 
     def worth(moved: Floats, more: Floats) -> float:
-        prior = float((moved**2 / slope_variances).sum() + (more**2).sum() / variances.levels)
+        prior = float((moved**2 / variances.slopes).sum() + (more**2).sum() / variances.levels)
         return likelihood(made, moved, more + found.base) - prior / 2
 
     best, random = worth(slopes, levels), np.random.default_rng(0)
@@ -189,19 +193,21 @@ def test_fakes_of_enumeration_and_of_the_program_agree() -> None:
 
 @pytest.mark.parametrize("case", ["one stratum", "two strata"])
 def test_draws_scatter_as_their_covariance_says(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
-    """J + P of noise through the inverse of H + P; J has the dispersion of buckets, and H that of the curvature."""
+    """J + P' of noise through the inverse of H + P', around where the release alone would have the point."""
     monkeypatch.setattr("dalenius.infer.curvature._TOLERANCE", 1e-6)
     monkeypatch.setattr("dalenius.infer.curvature._MOST_STEPS", 400)
     monkeypatch.setattr(module, "_WIDER", 1.0)
+    monkeypatch.setattr(module, "_FACTORS", np.ones(1))
+    monkeypatch.setattr(module, "_PRIOR", np.zeros(1))
     made = tiny(1, **CASES[case])
     found = fit(made.design, 6)
-    little_known = np.full_like(found.deviations, 2.0)  # before anything is seen, so that the release decides
-    known = Regression(made.design, found.base, found.point, little_known, np.zeros_like(found.doubts),
-                       found._curvature, found._residuals, found._damped)  # fmt: skip
+    believed = np.zeros_like(found._beliefs)
+    believed[:, np.abs(module._GRID - LITTLE_KNOWN).argmin()] = 1.0
+    known = replace(found, _beliefs=believed)
     random = np.random.default_rng(0)
     draws = np.array([flat(known.draw(random)) for _ in range(1500)])
-    expected = covariance(known)
-    apart = draws - flat(found.point)
+    expected, centre = covariance(known), moved(known)
+    apart = draws - centre
     errors = np.sqrt(np.diag(expected) / len(draws))
     assert np.abs(apart.mean(axis=0) / errors).max() < 4.5
     directions = np.vstack([random.normal(size=(20, draws.shape[1])), *typical_logits(known)])
@@ -222,26 +228,40 @@ def flat(point: Pair) -> Floats:
     return np.append(point[0].ravel(), point[1].ravel())
 
 
+def drawn_precision(found: Regression) -> Floats:
+    """P', of every slope and level."""
+    size = found.point[0].size + found.point[1].size
+    return np.full(size, 1 / module._GRID[np.abs(module._GRID - LITTLE_KNOWN).argmin()] ** 2)
+
+
+def whole(found: Regression) -> Floats:
+    """H."""
+    size = found.point[0].size + found.point[1].size
+    return np.array([flat(found._curvature.times(unflat(found, unit))) for unit in np.eye(size)])
+
+
+def moved(found: Regression) -> Floats:
+    """Where the release alone would have the point: the fit's prior is taken back, and that of draws put in."""
+    pull = flat(found._pulled) - drawn_precision(found) * flat(found.point)
+    step: Floats = np.linalg.solve(whole(found) + np.diag(drawn_precision(found)), pull)
+    return flat(found.point) + step
+
+
 def covariance(found: Regression) -> Floats:
     """That of draws whose τ are known, from dense matrices."""
-    design, curvature = found.design, found._curvature
+    design, prior = found.design, drawn_precision(found)
     slopes = design.width * design.kinds
-    variances = Variances(found.deviations[:-1] ** 2, float(found.deviations[-1] ** 2))
-    system = System(design, curvature, variances)
-    size = slopes + design.strata * design.kinds
-    prior = np.append(np.repeat(system.slopes.ravel(), design.kinds), np.full(size - slopes, system.levels))
-    rows = [flat(curvature.times(unflat(found, unit))) for unit in np.eye(size)]
-    noise = totals_noise(found, curvature)
+    noise = totals_noise(found, found._curvature)
     for bucket, stratum in enumerate(design.stratum_of):
         first, rows_in = design.first_rows[bucket], design.sizes[bucket]
         own = slice(first, first + rows_in)
         centred = design.features(own) - design.means[stratum]
-        derivative = np.zeros(size)
+        derivative = np.zeros(len(prior))
         derivative[:slopes] = (centred.T @ found._residuals[own] * found._damped).ravel()
         noise += np.outer(derivative, derivative)
-    inverse = np.linalg.inv(np.array(rows) + np.diag(prior))
-    whole: Floats = inverse @ (noise + np.diag(prior)) @ inverse.T
-    return whole
+    inverse = np.linalg.inv(whole(found) + np.diag(prior))
+    scatter: Floats = inverse @ (noise + np.diag(prior)) @ inverse.T
+    return scatter
 
 
 def totals_noise(found: Regression, curvature: Curvature) -> Floats:
@@ -264,7 +284,7 @@ def test_draws_are_wider_where_less_is_known() -> None:
     """A quarter of the buckets: slopes scatter about twice as much, as standard errors do."""
     random = np.random.default_rng(0)
     scatter = []
-    for rows in (300, 1200):
+    for rows in (800, 3200):
         found = fit(associated(1.2, rows=rows).design)
         draws = np.array([found.draw(random)[0] for _ in range(40)]).reshape(40, 3, 2, 3)
         apart = draws[:, 0, 1] - draws[:, 0, 0]

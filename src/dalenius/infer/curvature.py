@@ -47,21 +47,6 @@ class Variances:
     levels: float
 
 
-@dataclass(frozen=True)
-class Directions:
-    """The features of a part, the directions in which its h is diagonal, among features and among values, and h."""
-
-    own: Integers
-    features: Floats
-    values: Floats
-    h: Floats
-
-    def along(self, slopes: Floats) -> Floats:
-        """Slopes of all features in these directions."""
-        turned: Floats = self.features.T @ slopes[self.own] @ self.values
-        return turned
-
-
 def _without_noise(strengths: Floats) -> Floats:
     """Eigenvalues, 0 where they are only rounding errors: of directions in which nothing can be seen."""
     return np.where(strengths > _ROUNDING * strengths.max(initial=0), strengths, 0)
@@ -97,8 +82,8 @@ class Curvature:
         total: Floats = (np.matmul(scaled, self.within).sum(axis=0) * self.scale).astype(np.float64)
         return total
 
-    def spectra(self) -> Iterator[Directions]:
-        """For every part by itself its h in its main directions, within strata."""
+    def spectra(self) -> Iterator[Floats]:
+        """For every part by itself its h in its main directions, of features times values, within strata."""
         features, values = self._unscaled()
         strength, kinds = np.linalg.eigh(values)
         squares = self.scale.astype(np.float64) ** 2
@@ -106,8 +91,7 @@ class Curvature:
             own = np.flatnonzero(self._design.coding.part_of == part)
             spread, axes = np.linalg.eigh(features[np.ix_(own, own)])
             scales = (axes**2).T @ squares[own] @ kinds**2
-            h = scales * np.outer(_without_noise(spread), _without_noise(strength))
-            yield Directions(own, axes, kinds, h)
+            yield (scales * np.outer(_without_noise(spread), _without_noise(strength))).ravel()
 
     def diagonal(self) -> Floats:
         """h by feature and value, within strata."""

@@ -279,10 +279,10 @@ def _renewed(design: Design, curvature: Curvature, before: Floats, weights: Floa
     """Every τ."""
     part_of = design.coding.part_of
     found = []
-    for part, directions in enumerate(curvature.spectra()):
+    for part, h in enumerate(curvature.spectra()):
         own = part_of == part
         squares, excess = float((weights[own] * point[0][own] ** 2).sum()), float(curvature.excess[own].mean())
-        found.append(_renewed_one(squares, directions.h.ravel(), 1 / excess, float(before[part])))
+        found.append(_renewed_one(squares, h, 1 / excess, float(before[part])))
     levels = float((point[1] ** 2).sum())
     found.append(_renewed_one(levels, curvature.level_spectrum(), 1.0, float(before[-1])))
     return np.array(found)
@@ -298,10 +298,10 @@ def _renewed_one(squares: float, h: Floats, noise: float, before: float) -> floa
 def _believed(design: Design, curvature: Curvature, deviations: Floats, weights: Floats, point: Pair) -> Floats:
     """How probable each τ of the grid is, for every part and for levels. `deviations` are those of the fit."""
     found = []
-    for part, directions in enumerate(curvature.spectra()):
+    for part, h in enumerate(curvature.spectra()):
         own = design.coding.part_of == part
         squares = float((weights[own] * point[0][own] ** 2).sum())
-        found.append(_posterior(squares, directions.h.ravel(), float(deviations[part])))
+        found.append(_posterior(squares, h, float(deviations[part])))
     found.append(_posterior(float((point[1] ** 2).sum()), curvature.level_spectrum(), float(deviations[-1])))
     return np.array(found)
 
