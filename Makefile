@@ -6,7 +6,7 @@ RUN := $(UV) run --frozen
 JOBS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint types imports docs unit wheel browser jre r format reproduce fuzz bench-solvers bench-publish bench-analysis bench-attacks bench-strata bench-coverage bench-figures bench-groups bench-people bench-studio bench-startup bench-spark lock clean
+.PHONY: help setup demo test test-all lint types imports docs unit wheel browser jre r format reproduce fuzz bench-solvers bench-publish bench-analysis bench-peers bench-attacks bench-strata bench-coverage bench-figures bench-groups bench-people bench-studio bench-startup bench-spark lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -72,6 +72,9 @@ bench-publish: setup ## Measure publishing against a plain copy; ARGS=--no-100m 
 
 bench-analysis: setup ## Models, intervals and cross-tabs from releases; DATA=folder of ACSIncome, census, Adult and Diabetes-130
 	@$(RUN) --group bench python -m bench.analysis $(DATA) $(ARGS)
+
+bench-peers: setup ## The same tables through MST, ANJANA and Anatomy; DATA=folder of ACSIncome and Adult
+	@$(RUN) --group bench python -m bench.peers $(DATA) $(ARGS)
 
 bench-attacks: setup ## What attackers find in releases of a census table; TABLE=census.parquet
 	@$(RUN) --group bench python -m bench.attacks $(TABLE) $(ARGS)

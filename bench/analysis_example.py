@@ -3,12 +3,14 @@
 The table is Diabetes-130 with the chapter of the first diagnosis as sensitive value. Joined, every row is there once
 for each value of its bucket, with the weight count / size. This is what somebody does who does not know better: the
 weights add up to the table, so that standard errors look as they do for a table. Asked are the chi-square of gender by
-chapter, the logit slope of `circulatory` on the decade of age, and the difference that being a woman makes to the
-log-odds of `genitourinary`.
+chapter, logit slopes of `circulatory` and `neoplasms` on the decade of age, the difference that being a woman makes to
+the log-odds of `genitourinary`, and the log-odds of `pregnancy` for men. No man has it, so half a person is added.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,11 @@ from dalenius.analysis.weighing import Weighing
 from dalenius.release.folder import open_release
 
 DRAWS = 20
-SLOPES = {"age slope of circulatory": ("circulatory", "decade"), "women: genitourinary": ("genitourinary", "woman")}
+SLOPES = {
+    "age slope of circulatory": ("circulatory", "decade"),
+    "age slope of neoplasms": ("neoplasms", "decade"),
+    "women: genitourinary": ("genitourinary", "woman"),
+}
 Frame = Any
 
 
@@ -43,6 +49,14 @@ def chi_square(rows: Frame) -> float:
     table = rows.groupby(["woman", "chapter"])["weight"].sum().unstack(fill_value=0.0).to_numpy()
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
     return float(((table - expected) ** 2 / expected).sum())
+
+
+def pregnant_men(rows: Frame) -> tuple[float, float]:
+    """Their log-odds with the standard error."""
+    men = rows[rows["woman"] == 0]
+    having = float(men.loc[men["chapter"] == "pregnancy", "weight"].sum()) + 0.5
+    others = float(men["weight"].sum()) - having + 1
+    return float(np.log(having / others)), float(np.sqrt(1 / having + 1 / others))
 
 
 def slope(rows: Frame, value: str, column: str) -> tuple[float, float]:
@@ -83,11 +97,14 @@ def measured(data: Path) -> list[dict[str, Any]]:
             "highest": float(chis.max()),
         }
     ]
-    for name, (value, column) in SLOPES.items():
-        fitted = [slope(one, value, column) for one in draws]
+    asked: dict[str, Callable[[Frame], tuple[float, float]]] = {
+        name: partial(slope, value=value, column=column) for name, (value, column) in SLOPES.items()
+    }
+    for name, question in {**asked, "men: log-odds of pregnancy": pregnant_men}.items():
+        fitted = [question(one) for one in draws]
         within = np.array([[np.mean([error**2 for _, error in fitted])]])
         pooled = pool_estimates([name], np.array([[own] for own, _ in fitted]), within)
-        true, joint = slope(truth, value, column), slope(joined, value, column)
+        true, joint = question(truth), question(joined)
         rows.append(
             {
                 "asked": name,

@@ -5,7 +5,8 @@ scored twice: knowing each person's row, and knowing the quasi-identifiers alone
 
 Three learners are played: naive Bayes (`infer.naive_bayes`) and, as far as there is room for them, one that fits the
 columns together, and the regression by which analysts learn from a release (`infer.regression`): what they can learn,
-attackers can. The best one is shown, as far as the truth tells; without the truth, the last.
+attackers can. The one that is shown is the most alarming: its claims are right most above the limits. If none is, it
+is the one that guesses best, and without the truth the last.
 
 Naive Bayes counts twice what two columns tell that go together. With strata it does so even more: they are cut by
 quasi-identifiers, so what education tells about an occupation is in the composition of the stratum already, and age,
@@ -28,7 +29,7 @@ tables a little worse (51.1 % against 51.3 %).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ class _Learned:
 
 
 def learning(target: Target) -> Attack:
-    """Learn with both learners, and score the better one."""
+    """Learn with all learners, and show the one that is the worst threat."""
     candidates, people = target.candidates, target.people
     target.progress.stage("Learning", NAIVE_ROUNDS + SCALING_ROUNDS + ROUNDS, "rounds")
 
@@ -82,23 +83,27 @@ def learning(target: Target) -> Attack:
         else:
             notes.append(_TOO_LARGE)
         learners.append(_regressed(candidates, kind_of, kinds, target.bucket_strata, each_round))
-    scored = [(learned, score(target, learned.beliefs)) for learned in learners]
-    # without the truth nobody is right: then the last counts
-    best, scores = max(reversed(scored), key=lambda entry: entry[1].right)
+    played = []
+    for learned in learners:
+        scores = score(target, learned.beliefs)
+        played.append((attack_result(NAME, scores, target, {}, tuple(notes)), learned))
+    # without the truth all are alike: then the last counts
+    attack, best = max(reversed(played), key=lambda entry: entry[0].threat)
     details: dict[str, Any] = {"rounds": best.rounds, "columns": [column.name for column in candidates.columns]}
     details["learner"] = best.name
     details["learners"] = [
         {
             "learner": learned.name,
-            "success": own.right / own.people if people is not None else None,
-            "claims": own.values.claims,
+            "success": own.success.share if own.success is not None else None,
+            "claims": own.claims,
+            "points": own.points,
         }
-        for learned, own in scored
+        for own, learned in played
     ]
     if people is not None:
         details["by_quasi_identifiers"] = by_quasi_identifiers(candidates, best.beliefs, people)
-    control = _guess_control(target, best) if target.control is not None else None
-    return attack_result(NAME, scores, target, details, tuple(notes), control)
+    control = _guess_control(target, best) if target.control is not None else attack.control
+    return replace(attack, details={**attack.details, **details}, control=control)
 
 
 def _guess_control(target: Target, learned: _Learned) -> Share | None:

@@ -134,7 +134,7 @@ def _with_groups(stratum: MergedStratum, groups: LimitedGroups) -> MergedStratum
 
 
 def minimality(target: Target) -> Attack:
-    """Conclude by every model, and score the best one."""
+    """Conclude by every model, and show the one that is the worst threat."""
     target.progress.stage("Minimality")
     manifest, candidates, people = target.release.manifest, target.candidates, target.people
     strata = manifest.strata
@@ -148,11 +148,15 @@ def minimality(target: Target) -> Attack:
     plays = _play_models(target, tree, merged)
     # of equals the first
     worst = max(plays, key=lambda play: play.conclusions["worst_ratio"] or 0.0)
-    best = max(plays, key=lambda play: play.scores.right) if people is not None else worst
+    notes = (_NOT_COVERED,) if people is None or people.whole else (_NOT_COVERED, _IN_SAMPLE)
+    attacks = [(attack_result(NAME, play.scores, target, {}, notes), play) for play in plays]
+    if people is not None:
+        attack, best = max(attacks, key=lambda entry: entry[0].threat)
+    else:
+        attack, best = next(entry for entry in attacks if entry[1] is worst)
     details = {**_merging(strata, merged), "model": worst.name, **worst.conclusions, "guesses_by": best.name}
     details["models"] = [_play_object(play, people is not None) for play in plays]
-    notes = (_NOT_COVERED,) if people is None or people.whole else (_NOT_COVERED, _IN_SAMPLE)
-    return attack_result(NAME, best.scores, target, details, notes)
+    return replace(attack, details={**attack.details, **details})
 
 
 def _play_models(target: Target, tree: Tree, merged: Sequence[MergedStratum]) -> list[_Play]:

@@ -103,6 +103,14 @@ class Claims:
             return 0.0
         return 100 * (self.right.share - self.mean_limit) if self.right and self.mean_limit is not None else None
 
+    @property
+    def alarm(self) -> float:
+        """The same, or 0 if that is too little to matter, may be chance, or is not known."""
+        points, right = self.points, self.right
+        if points is None or right is None or self.mean_limit is None or right.low <= self.mean_limit:
+            return 0.0
+        return points if points > LOOK_ABOVE else 0.0
+
     def as_object(self) -> dict[str, Any]:
         """For JSON (docs/json.md)."""
         return {
@@ -141,6 +149,12 @@ class Attack(Claims):
     not_played: str | None = None
 
     @property
+    def threat(self) -> tuple[float, float]:
+        """How bad it is: first by its alarm about values or groups, then by success."""
+        alarm = max(self.alarm, self.groups.alarm if self.groups is not None else 0.0)
+        return alarm, self.success.share if self.success is not None else 0.0
+
+    @property
     def concerns(self) -> tuple[Concern, ...]:
         """What it means for publication; nothing if there is nothing to worry about, or nothing known."""
         about = [self._concern(self, "values", "above a limit")]
@@ -149,8 +163,8 @@ class Attack(Claims):
         return tuple(one for one in about if one is not None)
 
     def _concern(self, claims: Claims, what: str, above: str) -> Concern | None:
-        points, right, limit = claims.points, claims.right, claims.mean_limit
-        if points is None or right is None or limit is None or points <= LOOK_ABOVE or right.low <= limit:
+        points, right, limit = claims.alarm, claims.right, claims.mean_limit
+        if not points or right is None or limit is None:
             return None
         severity = Severity.NOTE if self.beyond else Severity.STOP if points > STOP_ABOVE else Severity.LOOK
         named = ", ".join(repr(one.name) for one in claims.worst[:_WORST])
