@@ -181,14 +181,14 @@ def test_spectra_are_the_main_directions_of_a_part(dense: Dense) -> None:
         own = dense.design.coding.part_of == part
         whole = np.kron(features[np.ix_(own, own)], values)
         axes, kinds = np.linalg.eigh(features[np.ix_(own, own)])[1], np.linalg.eigh(values)[1]
-        expected = []
+        found = []
         for axis in axes.T:
             for kind in kinds.T:
                 direction = np.kron(axis, kind)
                 strength = direction @ whole @ direction
                 assert whole @ direction == pytest.approx(strength * direction, abs=1e-6 * np.abs(whole).max())
-                expected.append(strength * (direction**2 @ scale[own].ravel() ** 2))
-        assert np.sort(spectrum) == pytest.approx(np.sort(expected), rel=1e-3, abs=1e-4 * max(expected))
+                found.append(strength * (direction**2 @ scale[own].ravel() ** 2))
+        assert np.sort(spectrum) == pytest.approx(np.sort(found), rel=1e-3, abs=1e-4 * max(found))
     expected = np.concatenate([np.linalg.eigvalsh(dense.totals(one)) for one in range(dense.design.strata)])
     assert dense.curvature.level_spectrum() == pytest.approx(expected, rel=1e-3, abs=1e-4)
 

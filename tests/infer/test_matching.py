@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,7 +89,7 @@ def test_a_row_that_no_value_fits_is_not_a_number_nowhere() -> None:
 )
 @pytest.mark.parametrize("precision", [np.float64, np.float32])
 def test_large_buckets_are_nearly_matched_as_all_assignments_are(
-    counts: list[int], fakes: int, spread: float, precision: type
+    counts: list[int], fakes: int, spread: float, precision: Any
 ) -> None:
     """Off by a tenth of what there is to learn at most; by scaling alone, it is up to 0.3."""
     made = block(counts, fakes, buckets=40)
@@ -111,7 +112,7 @@ def test_large_buckets_are_nearly_matched_as_all_assignments_are(
 def test_hopeless_rows_of_large_buckets_are_matched_all_the_same() -> None:
     """Likelihoods as far apart as they may be, in single precision."""
     made = block([6, 5])
-    likelihood = np.full(made.shape, 1e-13, np.float32)
+    likelihood: Any = np.full(made.shape, 1e-13, np.float32)
     likelihood[:, :, 0] = 1.0
     found = match_values(made, likelihood)
     assert np.isfinite(found).all()

@@ -206,8 +206,8 @@ def test_draws_scatter_as_their_covariance_says(monkeypatch: pytest.MonkeyPatch,
     known = replace(found, _beliefs=believed)
     random = np.random.default_rng(0)
     draws = np.array([flat(known.draw(random)) for _ in range(1500)])
-    expected, centre = covariance(known), moved(known)
-    apart = draws - centre
+    expected = covariance(known)
+    apart = draws - moved(known)
     errors = np.sqrt(np.diag(expected) / len(draws))
     assert np.abs(apart.mean(axis=0) / errors).max() < 4.5
     directions = np.vstack([random.normal(size=(20, draws.shape[1])), *typical_logits(known)])
@@ -243,8 +243,8 @@ def whole(found: Regression) -> Floats:
 def moved(found: Regression) -> Floats:
     """Where the release alone would have the point: the fit's prior is taken back, and that of draws put in."""
     pull = flat(found._pulled) - drawn_precision(found) * flat(found.point)
-    step: Floats = np.linalg.solve(whole(found) + np.diag(drawn_precision(found)), pull)
-    return flat(found.point) + step
+    centre: Floats = flat(found.point) + np.linalg.solve(whole(found) + np.diag(drawn_precision(found)), pull)
+    return centre
 
 
 def covariance(found: Regression) -> Floats:
