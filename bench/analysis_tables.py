@@ -218,7 +218,7 @@ class _Logit:
         columns = np.stack(design, axis=1)
         lines = Lines(columns, np.ones(len(used), bool), [line] * len(draws))
         try:
-            found, _ = fit_draws("logit", Model(columns, 0), lines, [(draw == self.value) * 1 for draw in draws], None)
+            found, _ = fit_draws(Model(columns, 0), lines, [(draw == self.value) * 1 for draw in draws], 2)
         except UsageError:
             return np.full((len(draws), len(self.terms)), np.nan)
         return found[:, :0:-1]

@@ -251,6 +251,8 @@ def test_pieces_of_any_size_make_draws(tmp_path: Path, monkeypatch: pytest.Monke
     folder = released(table, tmp_path / "release", fake_values=fakes, strata=None)
     truth = share(table, "cold", "north") - share(table, "cold", "south")
     monkeypatch.setattr(completing, "_ROWS", 25)
+    monkeypatch.setattr(completing, "_LEAST_ROWS", 1)
+    monkeypatch.setattr(completing, "DRAWS", 4)  # for as many, pieces are as large
     monkeypatch.setattr(pieces, "_BATCH", 10)
     completion = Completion(folder, 4, seed=2)
     parts = list(completion.pieces())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from dalenius.analysis.generalised import Family, Lines, Model, fit_draws
+from dalenius.analysis.generalised import Lines, Model, fit_draws
 from dalenius.errors import UsageError
 from dalenius.infer.candidates import Floats, Integers
 
@@ -50,8 +50,7 @@ def standardised(design: Floats) -> tuple[Floats, Floats]:
 def test_each_draw_has_its_own_maximum(kinds: int) -> None:
     design = some_design()
     codes = some_outcomes(design, kinds)
-    family: Family = "logit" if kinds == 2 else "multinomial"
-    estimates, covariance = fit_draws(family, Model(design, 0), lines_of(design), codes, None)
+    estimates, covariance = fit_draws(Model(design, 0), lines_of(design), codes, kinds)
     plain, back = standardised(design)
     errors = np.sqrt(np.diag(covariance))
     within = []
@@ -69,7 +68,7 @@ def test_least_squares_of_large_numbers() -> None:
     design, random = some_design(), np.random.default_rng(2)
     values = 1e9 + random.normal(size=30)
     codes = [random.integers(0, 30, ROWS) for _ in range(3)]
-    estimates, covariance = fit_draws("linear", Model(design, 0), lines_of(design), codes, values)
+    estimates, covariance = fit_draws(Model(design, 0), lines_of(design), codes, 30, values)
     plain, back = standardised(design)
     fits = [sm.OLS(values[own], plain).fit() for own in codes]
     errors = np.sqrt(np.mean([np.diag(back @ fit.cov_params() @ back.T) for fit in fits], axis=0))
@@ -86,9 +85,9 @@ def test_rows_in_lines_are_rows() -> None:
     of_draws = [random.integers(0, 6, ROWS) for _ in range(3)]
     codes = [random.integers(-1, 2, ROWS) for _ in range(3)]
     made = Lines(lines, whole > 0, of_draws)
-    estimates, _ = fit_draws("logit", Model(lines, 0), made, codes, None)
+    estimates, _ = fit_draws(Model(lines, 0), made, codes, 2)
     numbers = np.array([3.0, 5.0])
-    linear, _ = fit_draws("linear", Model(lines, 0), made, codes, numbers)
+    linear, _ = fit_draws(Model(lines, 0), made, codes, 2, numbers)
     for found, least, line, own in zip(estimates, linear, of_draws, codes, strict=True):
         kept = (own >= 0) & (line != 2)
         fit = sm.Logit(own[kept], lines[line[kept]]).fit(disp=0)
@@ -102,25 +101,42 @@ def test_an_outcome_that_never_goes_with_a_column_has_a_large_error() -> None:
     """Complete separation: the slope is finite, and not known."""
     design = np.column_stack([np.ones(100), np.arange(100) >= 50]).astype(float)
     codes = [(np.arange(100) >= 50).astype(np.int64)] * 2
-    estimates, covariance = fit_draws("logit", Model(design, 0), lines_of(design, 2), codes, None)
+    estimates, covariance = fit_draws(Model(design, 0), lines_of(design, 2), codes, 2)
     assert np.isfinite(estimates).all()
     assert (estimates[:, 1] > 5).all()
     assert np.sqrt(covariance[1, 1]) > 0.3 * estimates[0, 1]
 
 
-@pytest.mark.parametrize("family", ["logit", "linear"])
-def test_columns_that_depend_on_each_other_are_refused(family: Family) -> None:
+@pytest.mark.parametrize("numbers", [None, np.arange(2.0)])
+def test_columns_that_depend_on_each_other_are_refused(numbers: Floats | None) -> None:
     design = some_design()
     design = np.column_stack([design, design[:, 1] * 2 + 3])
     codes = some_outcomes(design, 2)
     with pytest.raises(UsageError, match="depend on each other"):
-        fit_draws(family, Model(design, 0), lines_of(design), codes, np.arange(2.0) if family == "linear" else None)
+        fit_draws(Model(design, 0), lines_of(design), codes, 2, numbers)
+
+
+def test_a_cell_that_nobody_is_in_in_one_draw() -> None:
+    """The other draws say what its coefficient is; the one without does not fail."""
+    design = np.column_stack([np.ones(40), np.arange(40) % 2, np.arange(40) < 4]).astype(float)
+    lines = [np.arange(40), np.where(np.arange(40) < 4, np.arange(40) + 4, np.arange(40))]
+    codes = [np.random.default_rng(draw).integers(0, 5, 40) for draw in range(2)]
+    estimates, _ = fit_draws(Model(design, 0), Lines(design, np.ones(40, bool), lines), codes, 5, np.arange(5.0))
+    assert estimates[0] == pytest.approx(sm.OLS(np.arange(5.0)[codes[0]], design).fit().params, abs=1e-5)
+    assert np.isfinite(estimates).all()
+    assert np.abs(estimates[1]).max() < 10
+
+
+def test_an_outcome_that_no_draw_has_keeps_its_place() -> None:
+    design = some_design()
+    estimates, _ = fit_draws(Model(design, 0), lines_of(design), some_outcomes(design, 2), 3)
+    assert estimates.shape == (3, 2 * design.shape[1])
 
 
 def test_fewer_rows_than_coefficients_are_refused() -> None:
     design = np.column_stack([np.ones(3), [0.0, 1, 5], [1.0, 0, 1]])
     with pytest.raises(UsageError, match="fewer rows"):
-        fit_draws("linear", Model(design, 0), lines_of(design, 2), [np.arange(3)] * 2, np.array([1.0, 2, 4]))
+        fit_draws(Model(design, 0), lines_of(design, 2), [np.arange(3)] * 2, 3, np.array([1.0, 2, 4]))
 
 
 def test_the_way_back_from_standardised_columns() -> None:

@@ -83,7 +83,7 @@ def test_without_sweeps_every_assignment_is_as_probable() -> None:
 def test_what_a_bucket_has_never_changes(fakes: int) -> None:
     """Every slot is given once, to a row of its bucket or to a fake of it."""
     random = np.random.default_rng(2)
-    sizes = random.integers(1, 9, 200)
+    sizes = random.integers(1, 20, 200)
     rows, slots = np.repeat(np.arange(200), sizes), np.repeat(np.arange(200), sizes + fakes)
     values = random.integers(0, 5, len(slots))
     table = random.normal(scale=3.0, size=(len(slots), 5))
@@ -102,6 +102,18 @@ def test_what_cannot_be_is_not_drawn() -> None:
     values = np.tile([1, 0, 0, 0], 500)
     drawn = values[Swaps(buckets, buckets).draw(values, fits_of(table), 60, random)].reshape(-1, 4)
     assert (drawn == [0, 0, 1, 0]).all()
+
+
+@pytest.mark.parametrize(("size", "kinds"), [(16, 16), (40, 20)])
+def test_large_buckets_are_mixed_as_well(size: int, kinds: int) -> None:
+    """How well values fit their rows, on the average, is nearly what it is after very many sweeps."""
+    buckets, random = np.repeat(np.arange(200), size), np.random.default_rng(4)
+    table, values = random.normal(scale=1.5, size=(len(buckets), kinds)), np.tile(np.arange(size) % kinds, 200)
+    swaps, rows = Swaps(buckets, buckets), np.arange(len(buckets))
+    few, many = (
+        float(table[rows, values[swaps.draw(values, fits_of(table), sweeps, random)]].mean()) for sweeps in (24, 600)
+    )
+    assert few == pytest.approx(many, rel=0.02)
 
 
 def test_buckets_of_one_are_left_alone() -> None:

@@ -116,7 +116,7 @@ def test_a_column_called_like_a_figure_keeps_its_name(tmp_path: Path) -> None:
         (lambda r: r.fit("disease ~ age", "multinomial", column="disease"), "column is for classifiers"),
         (lambda r: r.fit(LogisticRegression(), "logit"), "are for formulas"),
         (lambda r: r.complete(2, to="excel"), "no tables of 'excel'"),
-        (lambda r: r.complete(0), "0 draws"),
+        (lambda r: r.complete(0), "got 0"),
         (lambda r: r.to_pandas("guessed"), "no weights 'guessed'"),
         (lambda r: r.chi2("ward", "ward"), "different columns"),
         (lambda r: r.write_completed("x", format="xls"), "no format 'xls'"),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalenius.analysis.learned import Lesson, candidates_of
-from dalenius.analysis.outcomes import plain_values
+from dalenius.analysis.outcomes import plain_values, with_floats
 from dalenius.analysis.pieces import distinct_rows, slot_tables
 from dalenius.analysis.rubin import require_pandas
 from dalenius.errors import MissingExtraError, UsageError
@@ -36,6 +36,8 @@ _LEAST = 1e-6  # of a weight that is worth a row
 _MOST_VALUES = 200
 _MOST_CATEGORIES = 100  # of a column of text that a classifier without a pipeline of its own gets
 _HALVES = 2
+_FEW = 20  # buckets, of which a half is too little to learn from
+_NULL = "null"
 _PREDICTED = 2**22  # cells of probabilities at a time
 
 
@@ -80,16 +82,18 @@ class _Weighted:
         sample, learned = lesson.sample, lesson.learned[0]
         place = sample.slots[0].column_names.index(column)
         different, of_slots = distinct_rows(sample.slots[0].select([place]))
-        self._values = different.column(0).to_pandas().to_numpy()
+        self._values = _classes(different.column(0).to_pylist())
+        if len(self._values) < 2:
+            raise UsageError(f"{column!r} is the same for everybody, so there is nothing to predict", "Choose another.")
         if len(self._values) > _MOST_VALUES:
             raise UsageError(
                 f"{column!r} has {len(self._values):,} values, more than the {_MOST_VALUES} of a classifier here",
                 "For numbers use family='linear'; for codes fit a condition: 'I(column == value) ~ ...'.",
             )
         lines, self._line_of = distinct_rows(sample.rows)
-        self.people: pd.DataFrame = plain_values(lines).to_pandas()
+        self.people: pd.DataFrame = with_floats(plain_values(lines)).to_pandas()
         self._candidates = candidates_of(sample, 0, of_slots, len(self._values), ())
-        self._half = np.random.default_rng(0).integers(0, _HALVES, len(self._candidates.numbers))
+        self._half = np.random.default_rng(0).permutation(len(self._candidates.numbers)) % _HALVES
         self._totals = _frequencies(self._candidates, lesson)
         kind_of = learned.kinds.of(sample.slots[0])[np.unique(of_slots, return_index=True)[1]]
         logits = learned.logits(lesson.columns, lesson.strata(sample.buckets), None, lesson.further_of(sample.rows))
@@ -99,9 +103,11 @@ class _Weighted:
         )
 
     def learn(self, model: Any) -> None:
-        """The weights of each half from a classifier that was fitted to the other."""
+        """The weights of each half from a classifier that was fitted to the other, unless there is too little of it."""
         from sklearn.base import clone
 
+        if len(self._half) < _FEW or any(self._different(half) < 2 for half in range(_HALVES)):
+            return
         shares = [self._predicted(self.fitted(clone(model), 1 - half)) for half in range(_HALVES)]
         self._weights = self._beliefs(
             lambda block: np.where(
@@ -109,6 +115,11 @@ class _Weighted:
                 *(own[self._line_of[block.rows][:, :, None], block.values[:, None, :]] for own in shares),
             )
         )
+
+    def _different(self, half: int) -> int:
+        """How many values the buckets of a half have."""
+        there = [block.values[self._half[block.buckets] == half].ravel() for block in self._candidates.blocks]
+        return len(np.unique(np.concatenate(there)))
 
     def fitted(self, model: Any, half: int | None) -> Any:
         """The classifier, fitted to the buckets of a half, or to all."""
@@ -139,6 +150,14 @@ class _Weighted:
             totals = np.take_along_axis(self._totals[block.buckets], block.values, axis=1)
             found.append(matched(block, shares(block), totals))
         return found
+
+
+def _classes(values: list[Any]) -> Any:
+    """Values as scikit-learn takes them: decimals are numbers, and dates texts; with a null all are texts."""
+    plain = [float(value) if hasattr(value, "as_tuple") else value for value in values]
+    if all(isinstance(value, bool | int | float) for value in plain):
+        return np.array(plain)
+    return np.array([_NULL if value is None else str(value) for value in plain], dtype=object)
 
 
 def _frequencies(candidates: Candidates, lesson: Lesson) -> Floats:

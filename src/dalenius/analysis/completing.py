@@ -31,11 +31,12 @@ from dalenius.release.folder import ReleaseFolder
 from dalenius.tables.arrays import arrow_array
 
 DRAWS = 20
+_MOST_DRAWS = 1000
 MARK = "drawn_not_data"
 SWEEPS = 24
 Slots = list[Integers]  # for every slot table, the slot of each row
 _WORKERS = 2  # each holds what is worked out for a piece
-_ROWS = 2**17  # of a piece
+_ROWS, _LEAST_ROWS = 2**17, 2**12  # of a piece: those for as many draws as usual, and at least
 
 NOT_DATA = (
     "This table was drawn from a release of Dalenius. It is not the data: who has which sensitive value is a guess, "
@@ -58,8 +59,7 @@ class Completion:
         progress: Progress | None = None,
     ) -> None:
         """`lesson` is what was learned of these columns before."""
-        if not 1 <= draws <= 1000:
-            raise UsageError(f"{draws} draws cannot be made", "Ask for 1 to 1,000; 20 are usual.")
+        require_draws(draws, seed)
         self.draws, self._folder = draws, folder
         self.tables = slot_tables(folder, columns)
         self._progress = progress or Silent()
@@ -94,24 +94,7 @@ class Completion:
                 "Sensitive columns were drawn each by itself: how they go together is not to be learned from these "
                 "tables, unless they are kept together."
             )
-        if not self.lesson.whole:
-            notes.append(
-                f"What is drawn was learned from a random {self.lesson.rows:,} of {self.rows:,} rows, in whole buckets."
-            )
-        notes += [
-            f"Of {' and '.join(map(repr, one.slots.names))} nothing was learned: values were dealt at random in "
-            "their buckets."
-            for one in self.lesson.learned
-            if one.regression is None
-        ]
-        notes += [
-            f"Buckets are nearly all alike in what they show of {' and '.join(map(repr, one.slots.names))}: in "
-            f"{one.confused:,} of {one.kinds.number - 1:,} ways in which its values may differ. Estimates may be far "
-            "off, with the wrong sign, and intervals do not know it. A release with more strata would tell more."
-            for one in self.lesson.learned
-            if one.confused
-        ]
-        return notes
+        return [*notes, *self.lesson.notes]
 
     def pieces(self) -> Iterator[list[pa.Table]]:
         """One piece of the release after the other, whole buckets in their order: a table for each draw."""
@@ -124,7 +107,8 @@ class Completion:
         self._progress.stage("Drawing", self._folder.manifest.rows * self.draws)
         with ThreadPoolExecutor(_WORKERS) as workers:
             randoms = deepcopy(self._random)  # whoever asks again gets the same
-            for piece in read_pieces(self._folder, self.tables, _ROWS):
+            rows = max(_LEAST_ROWS, min(_ROWS, _ROWS * DRAWS // self.draws))
+            for piece in read_pieces(self._folder, self.tables, rows):
                 prepared = _Prepared(self.lesson, piece)
                 yield piece, list(workers.map(partial(self._slots, piece, prepared), points, randoms))
 
@@ -142,6 +126,17 @@ class Completion:
             columns += [column.take(places) for column in slots.columns]
         columns.append(pa.chunked_array([arrow_array(np.full(len(piece), number + 1, np.int16))]))
         return pa.table(columns, names=self.names)
+
+
+def require_draws(draws: object, seed: object, least: int = 1) -> None:
+    """Refuse numbers of draws, and seeds, that there cannot be."""
+    if not isinstance(draws, int | np.integer) or not least <= draws <= _MOST_DRAWS:
+        why = "How much draws differ is what is unknown. " if least > 1 else ""
+        raise UsageError(
+            f"draws are a whole number from {least:,} to {_MOST_DRAWS:,}, got {draws}", f"{why}20 are usual."
+        )
+    if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
+        raise UsageError(f"a seed is a whole number of at least 0, got {seed}", "Leave it out for new draws.")
 
 
 class _Prepared:

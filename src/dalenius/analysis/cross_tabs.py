@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dalenius.analysis.completing import DRAWS
-from dalenius.analysis.groupings import Axis, Bins, Levels, Names, listed
+from dalenius.analysis.groupings import Axis, Bins, Levels, Names, listed, require_bins
 from dalenius.analysis.learned import Lesson
 from dalenius.analysis.outcomes import draw_outcomes, require_one_table, sort_out
-from dalenius.analysis.rubin import Target, pool_each, require_pandas, require_target, t_quantile
+from dalenius.analysis.pieces import free_name
+from dalenius.analysis.rubin import Target, pool_each, require_pandas, require_target, statistics, t_quantile
 from dalenius.errors import UsageError
 from dalenius.infer.candidates import Floats
 from dalenius.model.progress import Progress
@@ -81,7 +82,7 @@ class CrossTab:
     notes: tuple[str, ...] = ()
 
     def tidy(self) -> pd.DataFrame:
-        """A line for each cell."""
+        """A line for each cell; where a column is called like a figure, the figure is `estimate_2`, and so on."""
         pd = require_pandas()
         parts = {"estimate": self.table, "std_error": self.std_error, "low": self.low, "high": self.high}
         names = [*self.table.index.names, *self.table.columns.names]
@@ -93,7 +94,8 @@ class CrossTab:
             for level in range(axis.nlevels)
         ]
         lines = {name: np.asarray(key) for name, key in zip(names, keys, strict=True)}
-        return pd.DataFrame({**lines, **{name: part.to_numpy().ravel() for name, part in parts.items()}})
+        figures = {free_name(name, names): part.to_numpy().ravel() for name, part in parts.items()}
+        return pd.DataFrame({**lines, **figures})
 
     def __repr__(self) -> str:
         about = f"Estimated counts of {_whose(self.target)}, from {self.draws} draws; see std_error, low and high."
@@ -115,6 +117,7 @@ def cross_tab(
 ) -> CrossTab:
     """How many people have each value of some columns and each of some others."""
     require_target(target)
+    require_bins(bins or {})
     made = _Cells(folder, (rows, columns), bins or {}, levels or {}, draws, seed, lesson, progress)
     tables = made.tables()
     counts = np.array([table.ravel() for table in tables])
@@ -176,8 +179,6 @@ def _likelihood_ratio(counts: Floats) -> float:
 
 
 def _p_value(statistic: float, k: int, r: float, draws: int) -> float:
-    from scipy import stats
-
     t = k * (draws - 1)
     if r <= 0:
         freedom = _ENDLESS
@@ -185,7 +186,7 @@ def _p_value(statistic: float, k: int, r: float, draws: int) -> float:
         freedom = 4 + (t - 4) * (1 + (1 - 2 / t) / r) ** 2
     else:
         freedom = t * (1 + 1 / k) * (1 + 1 / r) ** 2 / 2
-    return float(stats.f.sf(statistic, k, min(freedom, _ENDLESS)))
+    return float(statistics().f.sf(statistic, k, min(freedom, _ENDLESS)))
 
 
 class _Cells:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dalenius.analysis.completing import DRAWS
-from dalenius.analysis.groupings import Axis, Bins, Names, listed, numbers_of
+from dalenius.analysis.groupings import Axis, Bins, Names, listed, numbers_of, require_bins
 from dalenius.analysis.learned import Lesson
 from dalenius.analysis.outcomes import draw_outcomes, sort_out
+from dalenius.analysis.pieces import free_name
 from dalenius.analysis.rubin import Target, pool_each, require_target
 from dalenius.errors import UsageError
 from dalenius.infer.candidates import Floats, Integers
@@ -41,12 +42,18 @@ def describe(
 ) -> pd.DataFrame:
     """Mean and quantiles of a numeric sensitive column, for each group of some quasi-identifiers.
 
-    A line for each group and figure, with its standard error and 95 % interval.
+    A line for each group and figure, with its standard error and 95 % interval; `attrs` have the notes.
     """
     require_target(target)
+    require_bins(bins or {})
     for level in quantiles:
         if not 0 <= level <= 1:
             raise UsageError(f"a quantile is between 0 and 1, got {level}", "The median is 0.5.")
+        if target == "population" and level in (0, 1):
+            raise UsageError(
+                "the smallest and the largest number of a population are not to be learned from a sample",
+                "Ask for quantiles between 0 and 1, or give target='table'.",
+            )
     name = column if column is not None else folder.manifest.sensitive_names[0]
     wanted = listed(by)
     sensitive, identifiers = sort_out(folder, [name, *wanted])
@@ -58,14 +65,17 @@ def describe(
     axis = Axis(drawn, wanted, bins or {})
     order = np.argsort(numbers, kind="stable")
     rank = np.append(np.argsort(order), 0)
-    found = [
+    by_draw = [
         _figures(group[own >= 0], rank[own[own >= 0]], numbers[order], axis.number, quantiles)
         for group, own in zip(axis.of_draws, codes, strict=True)
     ]
-    estimates = np.array([estimate for estimate, _, _ in found])  # draws x groups x figures
-    within: Floats = np.mean([spread for _, spread, _ in found], axis=0)
-    records: Floats = np.mean([people for _, _, people in found], axis=0)
-    return _described(axis, estimates, within, records, ["mean", *(f"quantile {q:g}" for q in quantiles)], target)
+    estimates = np.array([estimate for estimate, _, _ in by_draw])  # draws x groups x figures
+    within: Floats = np.mean([spread for _, spread, _ in by_draw], axis=0)
+    records: Floats = np.mean([people for _, _, people in by_draw], axis=0)
+    figures = ["mean", *(f"quantile {q:g}" for q in quantiles)]
+    found = _described(axis, estimates, within, records, figures, target)
+    found.attrs["notes"] = list(drawn.notes)
+    return found
 
 
 def _figures(
@@ -79,7 +89,8 @@ def _figures(
     people = np.maximum(sizes, 1).astype(np.float64)
     mean = np.bincount(group, weights=numbers[rank], minlength=groups) / people
     apart = np.bincount(group, weights=(numbers[rank] - mean[group]) ** 2, minlength=groups)
-    estimates, spreads = [np.where(sizes > 0, mean, np.nan)], [apart / np.maximum(people - 1, 1) / people]
+    alone = np.where(sizes > 1, 1, np.nan)  # nobody knows how much groups of one scatter
+    estimates, spreads = [np.where(sizes > 0, mean, np.nan)], [alone * apart / np.maximum(people - 1, 1) / people]
 
     def at(level: Floats) -> Floats:
         place = np.clip(np.ceil(np.clip(level, 0, 1) * sizes - 1e-9) - 1, 0, np.maximum(sizes - 1, 0)).astype(np.int64)
@@ -89,7 +100,7 @@ def _figures(
     for level in quantiles:
         reach = np.sqrt(level * (1 - level) / people)
         estimates.append(at(np.full(groups, level)))
-        spreads.append(((at(level + reach) - at(level - reach)) / 2) ** 2)
+        spreads.append(alone * ((at(level + reach) - at(level - reach)) / 2) ** 2)
     return np.array(estimates).T, np.array(spreads).T, sizes.astype(np.float64)
 
 
@@ -100,15 +111,13 @@ def _described(
     kept = estimates[:, some].reshape(len(estimates), -1)
     pooled = pool_each(kept, within[some].ravel() if target == "population" else None)
     labels = axis.labels[some]
-    return (
-        labels.loc[labels.index.repeat(len(figures))]
-        .assign(
-            statistic=figures * len(labels),
-            estimate=pooled.estimates,
-            std_error=pooled.errors,
-            low=pooled.low,
-            high=pooled.high,
-            records=np.repeat(records[some], len(figures)),
-        )
-        .reset_index(drop=True)
-    )
+    lines = labels.loc[labels.index.repeat(len(figures))].reset_index(drop=True)
+    found = {
+        "statistic": figures * len(labels),
+        "estimate": pooled.estimates,
+        "std_error": pooled.errors,
+        "low": pooled.low,
+        "high": pooled.high,
+        "records": np.repeat(records[some], len(figures)),
+    }
+    return lines.assign(**{free_name(name, lines.columns): column for name, column in found.items()})

@@ -22,12 +22,20 @@ from dalenius.analysis.rubin import require_pandas
 from dalenius.analysis.weighing import Weighing
 from dalenius.errors import InputError, MissingExtraError, UsageError
 from dalenius.release.atomic import whole_file, writable
+from dalenius.release.manifest import FILE as MANIFEST
 from dalenius.release.staging import staging
 
 Format = Literal["parquet", "csv", "dta", "sav"]
 README = "README.txt"
 _DRAW = re.compile(rf"draw-\d+\.({'|'.join(get_args(Format))})")
 _LONGEST_NAME = 32  # in Stata
+_RESERVED = {
+    "aggregate", "array", "boolean", "break", "byte", "case", "catch", "class", "colvector", "complex", "const",
+    "continue", "default", "delegate", "delete", "do", "double", "else", "eltypedef", "end", "enum", "explicit",
+    "export", "external", "float", "for", "friend", "function", "global", "goto", "if", "in", "inline", "int", "local",
+    "long", "NULL", "pragma", "protected", "quad", "rowvector", "short", "typedef", "typename", "using", "virtual",
+    "with", "_all", "_b", "_coef", "_cons", "_n", "_N", "_pi", "_pred", "_rc", "_skip", "_se",
+}  # fmt: skip
 _LINE = 80  # of a note in SPSS
 _MOST_ROWS = 20_000_000  # of a table that Stata's or SPSS's file is made of: in memory as a whole
 
@@ -85,9 +93,9 @@ def write_weights(weighing: Weighing, target: Path, *, force: bool = False) -> i
     """Write weighted rows into a .parquet or .csv file; gives how many there are."""
     if target.suffix not in (".parquet", ".csv"):
         raise UsageError(
-            f"a file ending in {target.suffix!r} cannot be written", "Give --out FILE.parquet or FILE.csv."
+            "weights are written as Parquet or CSV, by what the name of the file ends in",
+            "Give --out FILE.parquet or FILE.csv.",
         )
-
     rows = 0
     with _new_file(target, force) as file:
         writer: _Writer | None = None
@@ -115,11 +123,15 @@ def write_table(table: pa.Table, target: Path, *, as_csv: bool, force: bool = Fa
 def _new_file(target: Path, force: bool) -> AbstractContextManager[IO[bytes]]:
     """A file that takes its place at the end; with `force` that of another file."""
 
-    def check(path: Path) -> None:
-        if path.exists() and not (force and path.is_file()):
-            raise UsageError("the output file is there already", "Give another --out, or --force to replace it.")
+    return whole_file(target, lambda path: require_free(path, force), "the output", "--out")
 
-    return whole_file(target, check, "the output", "--out")
+
+def require_free(path: Path, force: bool) -> None:
+    """Refuse to write where a file is, unless it may be replaced, and into a release."""
+    if path.exists() and not (force and path.is_file()):
+        raise UsageError("the output file is there already", "Give another --out, or --force to replace it.")
+    if (path.parent / MANIFEST).exists():
+        raise UsageError("the output is in the folder of a release, which it would damage", "Give another --out.")
 
 
 def is_draws(folder: Path) -> bool:
@@ -200,10 +212,13 @@ def _of_objects(column: Any) -> Any:
 
 def _require_names(names: list[str], kind: str) -> None:
     wrong = [name for name in names if not name.isidentifier() or len(name) > _LONGEST_NAME or not name.isascii()]
+    if kind == "dta":
+        wrong += [name for name in names if name in _RESERVED or (name.startswith("str") and name[3:].isdecimal())]
     if wrong:
         raise InputError(
             f"the column {wrong[0]!r} cannot have this name in a .{kind} file",
-            "It may have letters, digits and _, 32 at most. Write --format parquet or csv instead.",
+            "It may have letters, digits and _, 32 at most, and be no word of Stata's own. Write --format parquet or "
+            "csv instead.",
         )
 
 

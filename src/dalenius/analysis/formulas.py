@@ -21,7 +21,15 @@ import pyarrow as pa
 
 from dalenius.analysis.completing import DRAWS
 from dalenius.analysis.generalised import Family, Lines, Model, fit_draws
-from dalenius.analysis.outcomes import Outcomes, draw_outcomes, plain_values, require_one_table, some_columns, sort_out
+from dalenius.analysis.outcomes import (
+    Outcomes,
+    draw_outcomes,
+    plain_values,
+    require_one_table,
+    some_columns,
+    sort_out,
+    with_floats,
+)
 from dalenius.analysis.pieces import distinct_rows
 from dalenius.analysis.rubin import Pooled, Target, pool_estimates, require_pandas, require_target
 from dalenius.errors import InputError, MissingExtraError, UsageError
@@ -37,7 +45,11 @@ _BACKTICKS = re.compile("`([^`]+)`")
 _ANOTHER = "Choose another outcome, and look how its values are spelled."
 _MOST_OUTCOMES = 200
 _MOST_COEFFICIENTS = 3000
-_MOST_ASKED = 100  # columns of a formula that are learned beside those of the release
+_MOST_ASKED = 300  # columns of a formula that are learned beside those of the release
+_NOT_LEARNED = (
+    "The formula has {:,} columns, too many to be learned as they are ({:,} at most): interactions and powers are held "
+    "to be silent as far as strata do not show them, and intervals of them can be far too narrow."
+)
 
 
 def fit_formula(
@@ -68,7 +80,8 @@ def fit_formula(
         raise UsageError(f"{outcome[0]!r} is on both sides of the formula", "Leave it out on the right.")
     require_one_table(folder, [*outcome, *others])
     asked = None if others else _Columns(right, _rows(folder, identifiers))
-    further = asked.standard if asked is not None and len(asked.names) <= _MOST_ASKED else None
+    many = asked is not None and len(asked.names) > _MOST_ASKED
+    further = asked.standard if asked is not None and not many else None
     drawn = draw_outcomes(
         folder, [*outcome, *others], identifiers, draws=draws, seed=seed, further=further, progress=progress
     )
@@ -77,12 +90,14 @@ def fit_formula(
     answers = _Answers(left, outcome[0], family, drawn)
     _require_room(family, len(answers.labels), len(columns.names))
     model = Model(lines.design, columns.names.index("Intercept") if "Intercept" in columns.names else None)
-    estimates, covariance = fit_draws(family, model, lines, answers.codes, answers.numbers)
+    estimates, covariance = fit_draws(model, lines, answers.codes, len(answers.labels), answers.numbers)
     names = columns.names
     if family == "multinomial":
         names = [f"{label}: {name}" for label in answers.labels[1:] for name in columns.names]
     whole = lines.whole_rows(answers.codes)
     notes = [answers.note, *drawn.notes]
+    if many:
+        notes.append(_NOT_LEARNED.format(len(columns.names), _MOST_ASKED))
     if whole < drawn.rows.num_rows:
         notes.append(f"{drawn.rows.num_rows - whole:,} rows with nulls in columns of the formula are left out.")
     within = covariance if target == "population" else np.zeros_like(covariance)
@@ -194,7 +209,7 @@ class _Answers:
     @staticmethod
     def _evaluated(left: str, column: str, values: list[Any]) -> Floats | None:
         pd = require_pandas()
-        frame = pd.DataFrame({column: values})
+        frame = pd.DataFrame({column: [float(value) if hasattr(value, "as_tuple") else value for value in values]})
         if left == column or left == f"`{column}`":
             numeric = all(isinstance(value, (int, float)) or hasattr(value, "as_tuple") for value in values)
             return np.array([float(value) for value in values]) if numeric else None
@@ -264,9 +279,7 @@ def _matrix(side: str, frame: pd.DataFrame, *, output: str) -> Any:
 
 def _frame(table: pa.Table, levels: Mapping[str, list[Any]]) -> pd.DataFrame:
     """Rows as pandas has them; decimals are numbers, and some columns have all of their `levels`."""
-    plain = plain_values(table)
-    columns = [column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column for column in plain.columns]
-    frame = pa.table(columns, names=plain.column_names).to_pandas()
+    frame = with_floats(plain_values(table)).to_pandas()
     for name, own in levels.items():
         frame[name] = require_pandas().Categorical(frame[name], own)
     return frame

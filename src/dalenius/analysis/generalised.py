@@ -32,6 +32,7 @@ _STEPS = 60
 _CLOSE = 1e-8  # squared standard errors that a step goes at the end
 _PRIOR = 1 / 10.0**2
 _HALVINGS = 30
+_RIDGE = 1e-9
 _SINGULAR = 1e-9  # of the largest, the smallest spread that a direction of the design has
 
 
@@ -99,15 +100,14 @@ class Model:
 
 
 def fit_draws(
-    family: Family, model: Model, lines: Lines, codes: Sequence[Integers], numbers: Floats | None
+    model: Model, lines: Lines, codes: Sequence[Integers], kinds: int, numbers: Floats | None = None
 ) -> tuple[Floats, Floats]:
     """The coefficients of each draw, outcome by outcome, and the covariance that those of a whole table have.
 
-    `codes` have the outcome of every row. Linear models take `numbers`, one for every outcome.
+    `codes` have the outcome of every row, of so many `kinds`. Linear models take `numbers`, one for every outcome.
     """
     if numbers is not None:
         return _linear(model, lines, codes, numbers)
-    kinds = 2 if family == "logit" else 1 + max(int(own.max(initial=0)) for own in codes)
     draws = [lines.counts(draw, own, kinds) for draw, own in enumerate(codes)]
     mean = sum(draws[1:], draws[0]) / len(draws)
     model.standardise(mean.sum(axis=1))
@@ -210,6 +210,7 @@ def _linear(model: Model, lines: Lines, codes: Sequence[Integers], numbers: Floa
     for own_rows, own_sums, square in zip(rows, sums, squares, strict=True):
         gram = (model.design * own_rows[:, None]).T @ model.design
         right = model.design.T @ own_sums
+        gram += np.eye(len(gram)) * (_RIDGE * np.trace(gram) / len(gram))  # a draw may have nobody in some cell
         point = np.linalg.solve(gram, right)
         found.append(point)
         spread += max(0.0, square - float(point @ right)) / freedom / len(rows)

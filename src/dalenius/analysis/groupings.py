@@ -54,12 +54,17 @@ def _frame(columns: dict[str, list[Any]], rows: int) -> pd.DataFrame:
     return require_pandas().DataFrame(columns, index=range(rows))
 
 
-def numbers_of(name: str, values: Sequence[Any]) -> Floats:
-    """Values as numbers; a UsageError if they are none."""
-    if not values or not all(
+def are_numbers(values: Sequence[Any]) -> bool:
+    """Whether there are values, and all are numbers."""
+    return bool(values) and all(
         (isinstance(value, (int, float)) and not isinstance(value, bool)) or hasattr(value, "as_tuple")
         for value in values
-    ):
+    )
+
+
+def numbers_of(name: str, values: Sequence[Any]) -> Floats:
+    """Values as numbers; a UsageError if they are none."""
+    if not are_numbers(values):
         raise UsageError(
             f"{name!r} has no numbers, so it has neither ranges nor means and quantiles",
             "Take its values as they are, in a cross-tab or a count.",
@@ -86,7 +91,9 @@ def _coded(
     if len(values) > MOST_VALUES:
         raise UsageError(
             f"{name!r} has {len(values):,} different values, more than {MOST_VALUES:,}",
-            f"Put numbers into ranges: 8 of them with bins={{{name!r}: 8}}, or --bins {name}=8.",
+            f"Put numbers into ranges: 8 of them with bins={{{name!r}: 8}}, or --bins {name}=8."
+            if are_numbers(values)
+            else "Choose another column.",
         )
     if any((own < 0).any() for own in codes[: 1 if name in drawn.rows.column_names else None]):
         codes = [np.where(own >= 0, own, len(values)) for own in codes]
@@ -101,25 +108,42 @@ def _sortable(value: Any) -> tuple[bool, Any]:
 def _ranges(name: str, values: list[Any], bins: int | Sequence[float], codes: Integers) -> tuple[list[Any], Integers]:
     """Values as ranges of numbers, and the range of each: so many with about as many rows each, or with these edges."""
     numbers = numbers_of(name, values)
-    if isinstance(bins, int):
+    if isinstance(bins, int | np.integer):
         if not 2 <= bins <= MOST_RANGES:
             raise UsageError(f"{name!r} cannot be put into {bins} ranges", f"Ask for 2 to {MOST_RANGES:,}.")
         counts = np.bincount(codes[codes >= 0], minlength=len(values))
         middles = np.cumsum(counts) - counts / 2
         place = np.minimum(middles * bins / max(1, counts.sum()), bins - 1).astype(np.int64)
     else:
-        edges = np.array([float(edge) for edge in bins])
-        if not len(edges) or (np.diff(edges) <= 0).any():
-            raise UsageError(f"the edges of ranges of {name!r} do not ascend", "Give them as [30, 50, 70].")
+        edges = _edges(name, bins)
         place = np.searchsorted(edges, numbers, side="right")
     used, place = np.unique(place, return_inverse=True)
     labels = [_range_text(numbers[place == number]) for number in range(len(used))]
     return labels, place.astype(np.int64)
 
 
+def _edges(name: str, given: Any) -> Floats:
+    """Where ranges begin, as ascending numbers."""
+    try:
+        edges = np.array([float(edge) for edge in ([""] if isinstance(given, str) else given)])
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"{name!r} cannot be put into these ranges", "Give how many, as 8, or where: [30, 50, 70]."
+        ) from None
+    if not len(edges) or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
+        raise UsageError(f"the edges of ranges of {name!r} do not ascend", "Give them as [30, 50, 70].")
+    return edges
+
+
 def _range_text(numbers: Floats) -> str:
     low, high = f"{numbers.min():.15g}", f"{numbers.max():.15g}"
     return low if low == high else f"{low} to {high}"
+
+
+def require_bins(bins: object) -> None:
+    """Refuse what does not say which column it is about."""
+    if not isinstance(bins, Mapping):
+        raise UsageError("bins are for named columns", "Write bins={'age': 8}, or bins={'age': [30, 50, 70]}.")
 
 
 def listed(names: Names) -> list[str]:

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.analysis.pieces import Piece, SlotTable, read_pieces
-from dalenius.errors import InputError
-from dalenius.infer.candidates import Candidates, Column, Floats, Integers, encode_column, make_blocks
+from dalenius.infer.candidates import Candidates, Coder, Column, Floats, Integers, code_column, make_blocks
 from dalenius.infer.curvature import Pair
 from dalenius.infer.features import MOST_KINDS, Coding, Design, Singles, frequent_kinds
 from dalenius.infer.regression import ROUNDS, Regression, fit
@@ -156,10 +155,7 @@ class Lesson:
     def sample(self) -> Piece:
         """Whole buckets, at random if there are too many rows."""
         share = min(1.0, self._most / self._folder.manifest.rows)
-        found = _sample(self._folder, self._tables, share, self._progress, np.random.default_rng(self._seed))
-        if not len(found):
-            raise InputError("the release has buckets too large to learn from", "Give it more memory.")
-        return found
+        return _sample(self._folder, self._tables, share, self._progress, np.random.default_rng(self._seed))
 
     @property
     def rows(self) -> int:
@@ -171,17 +167,41 @@ class Lesson:
         """Whether these are all rows."""
         return self.rows == self._folder.manifest.rows
 
-    @cached_property
+    @property
     def columns(self) -> tuple[Column, ...]:
         """The columns of the sample of which anything can be learned."""
+        return tuple(column for column, _ in self._coded)
+
+    @cached_property
+    def _coded(self) -> tuple[tuple[Column, Coder], ...]:
         rows = self.sample.rows
-        columns = [encode_column(name, rows.column(name), self._kinds) for name in rows.column_names]
-        return tuple(column for column in columns if column is not None)
+        found = [code_column(name, rows.column(name), self._kinds) for name in rows.column_names]
+        return tuple(one for one in found if one is not None)
 
     @cached_property
     def learned(self) -> tuple[Learned, ...]:
         """What was learned of each table."""
         return tuple(self._learn(number, one, self._progress) for number, one in enumerate(self._tables))
+
+    @property
+    def notes(self) -> list[str]:
+        """What to know of what was learned."""
+        notes = []
+        if not self.whole:
+            every = self._folder.manifest.rows
+            notes.append(f"It was learned from a random {self.rows:,} of {every:,} rows, in whole buckets.")
+        for one in self.learned:
+            names = " and ".join(map(repr, one.slots.names))
+            if one.regression is None:
+                notes.append(f"Of {names} nothing was learned: values are dealt at random in their buckets.")
+            if one.confused:
+                notes.append(
+                    f"Buckets are nearly all alike in some of their values of {names} ({one.confused:,} of "
+                    f"{one.kinds.number - 1:,} contrasts), so they do not show what these go with. Estimates of them "
+                    "may be far off, with the wrong sign, and intervals do not know it. A release with more strata "
+                    "would tell more."
+                )
+        return notes
 
     def strata(self, buckets: Integers) -> Integers:
         """The stratum of every bucket, from 0."""
@@ -189,14 +209,7 @@ class Lesson:
 
     def columns_of(self, rows: pa.Table) -> tuple[Column, ...]:
         """The columns of other rows, as those of the sample are coded."""
-        found = []
-        for column in self.columns:
-            coded = encode_column(
-                column.name, self.sample.rows.column(column.name), self._kinds, rows.column(column.name)
-            )
-            assert coded is not None  # noqa: S101 (it was not before)
-            found.append(replace(coded, codes=coded.codes[self.rows :]))
-        return tuple(found)
+        return tuple(replace(column, codes=coder.of(rows.column(column.name))) for column, coder in self._coded)
 
     def further_of(self, rows: pa.Table) -> Singles | None:
         """What is asked of other rows."""
@@ -267,13 +280,15 @@ def last_buckets(folder: ReleaseFolder) -> Integers:
 def _sample(
     folder: ReleaseFolder, tables: Sequence[SlotTable], share: float, progress: Progress, random: np.random.Generator
 ) -> Piece:
-    """All buckets, or each with this probability."""
+    """All buckets, or each with this probability, but at least one."""
     progress.stage("Reading", folder.manifest.rows)
-    parts = []
+    parts: list[Piece] = []
     for piece in read_pieces(folder, tables):
         progress.advance(len(piece))
         numbers = np.unique(piece.buckets)
         chosen = numbers[random.random(len(numbers)) < share] if share < 1 else numbers
+        if not len(chosen) and not parts:
+            chosen = random.choice(numbers, 1)
         parts.append(piece.some(chosen) if share < 1 else piece)
     return Piece(
         rows=pa.concat_tables([part.rows for part in parts]).unify_dictionaries(),

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dalenius.analysis.completing import DRAWS, Completion
+from dalenius.analysis.completing import DRAWS, Completion, require_draws
 from dalenius.analysis.learned import Further, Lesson
 from dalenius.analysis.pieces import distinct_rows, slot_tables
 from dalenius.errors import NoSuchColumnError, UsageError, did_you_mean
@@ -72,8 +72,7 @@ def draw_outcomes(
 
     `lesson` is what was learned of these sensitive columns before.
     """
-    if draws < 2:
-        raise UsageError(f"{draws} draws do not show what is unknown", "Ask for 2 or more; 20 are usual.")
+    require_draws(draws, seed, 2)
     manifest = folder.manifest
     needed = manifest.rows * 4 * (draws * len(sensitive) + len(identifiers))
     folder.memory.require(needed, folder.memory.engine, "what everybody has in all draws")
@@ -147,6 +146,18 @@ def sort_out(folder: ReleaseFolder, names: Sequence[str]) -> tuple[list[str], li
 def some_columns(rows: pa.Table, names: Sequence[str]) -> pa.Table:
     """Some columns; or one without a name that says nothing, since a table without columns has no rows."""
     return rows.select(list(names)) if names else pa.table({"": np.zeros(rows.num_rows, np.int8)})
+
+
+def with_floats(table: pa.Table) -> pa.Table:
+    """Decimals as floating-point numbers: pandas, and most of what takes its tables, knows no decimals."""
+    columns = []
+    for column in table.columns:
+        coded = pa.types.is_dictionary(column.type)
+        decimal = pa.types.is_decimal(column.type.value_type if coded else column.type)
+        columns.append(
+            (column.cast(column.type.value_type) if coded else column).cast(pa.float64()) if decimal else column
+        )
+    return pa.table(columns, names=table.column_names)
 
 
 def plain_values(table: pa.Table) -> pa.Table:

@@ -58,7 +58,7 @@ class Piece:
         )
 
 
-def slot_tables(folder: ReleaseFolder, columns: Sequence[str] | None = None) -> list[SlotTable]:
+def slot_tables(folder: ReleaseFolder, columns: str | Sequence[str] | None = None) -> list[SlotTable]:
     """The tables that have some sensitive columns, or all; a UsageError if one person can have several of their values.
 
     With several rows a person, or a sensitive column made of several, a bucket does not say how many of its people have
@@ -72,7 +72,9 @@ def slot_tables(folder: ReleaseFolder, columns: Sequence[str] | None = None) -> 
             "Count with 'dalenius query', or ask for a release with one row a person.",
         )
     names = manifest.sensitive_names
-    wanted = list(dict.fromkeys(names if columns is None else columns))
+    wanted = list(dict.fromkeys([columns] if isinstance(columns, str) else names if columns is None else columns))
+    if not wanted:
+        raise UsageError("no sensitive column is asked for", f"There are {', '.join(map(repr, names))}.")
     for name in wanted:
         several = view_of(folder, name).manifest.columns.sensitive.of
         if len(several) > 1:

@@ -42,6 +42,15 @@ def require_pandas() -> Any:
     return pd
 
 
+def statistics() -> Any:
+    """The distributions of scipy, or an error that says how to install it."""
+    try:
+        from scipy import stats
+    except ImportError:
+        raise MissingExtraError.of("scipy", "analysis") from None
+    return stats
+
+
 def require_target(target: str) -> None:
     """Refuse what is no target."""
     if target not in get_args(Target):
@@ -50,9 +59,7 @@ def require_target(target: str) -> None:
 
 def t_quantile(share: float, freedom: Floats | float) -> Floats:
     """Quantiles of the t distribution."""
-    from scipy import stats
-
-    found: Floats = np.asarray(stats.t.ppf(share, np.minimum(freedom, _ENDLESS)))
+    found: Floats = np.asarray(statistics().t.ppf(share, np.minimum(freedom, _ENDLESS)))
     return found
 
 
@@ -84,12 +91,10 @@ class Pooled:
     @property
     def pvalues(self) -> pd.Series:
         """For each whether it is 0: the two-sided p-value."""
-        from scipy import stats
-
         errors = np.sqrt(np.diag(self.covariance))
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.abs(self.estimates) / errors
-        return self._series(2 * stats.t.sf(ratios, np.minimum(self.freedom, _ENDLESS)))
+        return self._series(2 * statistics().t.sf(ratios, np.minimum(self.freedom, _ENDLESS)))
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Intervals that hold the truth with a probability of 1 - alpha."""
@@ -191,7 +196,7 @@ def pool(results: Iterable[Any]) -> Pooled:
 
     Whatever has `params` and `cov_params()` will do. The tables are those of `Release.complete` or `dalenius complete`.
     """
-    every = list(results)
+    every = list(results) if isinstance(results, Iterable) else []
     if not all(hasattr(one, "params") and hasattr(one, "cov_params") for one in every) or not every:
         raise UsageError(
             "there is a result without params and cov_params()",

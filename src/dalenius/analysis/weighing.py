@@ -1,7 +1,8 @@
 """Every person with every value that they may have, and its probability: for any tool that takes weights.
 
 `learned` probabilities are what the regression leaves open within buckets, so that they add up to 1 for everybody, and
-for every value to as often as its bucket has it. `bucket` takes all rows of a bucket to be alike.
+for every value to as often as its bucket has it; with fake values, to how many of these are expected to be real.
+`bucket` takes all rows of a bucket to be alike.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dalenius.tables.arrays import arrow_array
 Weights = Literal["learned", "bucket"]
 PERSON, WEIGHT = "person", "weight"
 _ROWS = 2**16  # of a piece
+_PASSES = 40  # of scaling, until values add up
 
 WARNINGS: dict[Weights, str] = {
     "learned": "Standard errors from weighted rows are too small. For those, use completed tables.",
@@ -64,6 +66,11 @@ class Weighing:
         own = [free_name(name, taken) for name in (PERSON, WEIGHT)]
         self.names = [own[0], *identifiers, *self._tables[0].names, own[1]]
 
+    @property
+    def notes(self) -> list[str]:
+        """What to know of these weights in particular."""
+        return self.lesson.notes if self.lesson is not None else []
+
     def pieces(self) -> Iterator[pa.Table]:
         """One piece of the release after the other: a row for every person and possible value."""
         learned = self.lesson.learned[0] if self.lesson is not None else None
@@ -85,14 +92,15 @@ class Weighing:
             if learned is not None:
                 kinds = kind_of[block.values]
                 shares = np.exp(logits[block.rows[:, :, None], kinds[:, None, :]])
-                share = matched(block, shares, np.take_along_axis(totals[block.buckets], kinds, axis=1))
+                share = matched(block, shares, np.take_along_axis(totals[block.buckets], kinds, axis=1), _PASSES)
             else:
                 share = _alike(block)
             shape = share.shape
             people.append(np.broadcast_to(block.rows[:, :, None], shape).ravel())
             chosen.append(np.broadcast_to(block.values[:, None, :], shape).ravel())
             weights.append(share.ravel())
-        person, value, weight = (np.concatenate(part) for part in (people, chosen, weights))
+        person, value = np.concatenate(people), np.concatenate(chosen)
+        weight = np.concatenate(weights, dtype=np.float64)  # large buckets are matched in single precision
         order = np.lexsort((value, person))
         person, value, weight = person[order], value[order], weight[order]
         at, what = arrow_array(person), arrow_array(value)

@@ -130,17 +130,21 @@ def export_command(
     standard errors are too small: it does not know what is unknown. For those, use dalenius complete.
     """
     with report_errors(as_json):
-        from dalenius.analysis.weighing import WARNINGS
+        from dalenius.analysis.draw_files import write_weights
+        from dalenius.analysis.weighing import Weighing
+        from dalenius.release.folder import open_release
 
-        release = _load(folder, memory)
+        release = open_release(folder, memory)
         with show_progress(as_json, lines=False) as progress:
-            rows = release.export(out, weights, sensitive, force=force, progress=progress)
-        warning = WARNINGS[weights]
+            weighing = Weighing(release, weights, sensitive, progress=progress)
+            rows = write_weights(weighing, out, force=force)
         if as_json:
-            click.echo(json.dumps({"format": 1, "rows": rows, "weights": weights, "warning": warning}))
+            facts = {"format": 1, "rows": rows, "weights": weights}
+            click.echo(json.dumps({**facts, "warning": weighing.warning, "notes": weighing.notes}))
             return
         click.echo(f"{rows:,} rows for {release.manifest.rows:,} people.")
-        _warn(warning)
+        _warn(weighing.warning)
+        _note(weighing.notes)
 
 
 _CROSSTAB_EPILOG = """\b
@@ -203,7 +207,7 @@ def crosstab_command(
     ROWS and COLUMNS are columns of the release, several with commas between them. At least one is sensitive.
     """
     with report_errors(as_json):
-        require_form(form, out, as_json)
+        require_form(form, out, force, as_json)
         if test and form != "text":
             raise UsageError("--chi2 is for text and --json", "Leave out --format, or --chi2.")
         names = _columns(rows), _columns(columns)
@@ -219,6 +223,7 @@ def crosstab_command(
             click.echo(json.dumps(_crosstab_object(found, tested, lines)))
         elif form != "text":
             write_lines(lines.to_dict("records"), form, out, force)
+            _note(found.notes, to_stderr=True)
         else:
             _show(found, tested)
 
@@ -228,12 +233,15 @@ def _crosstab_object(found: CrossTab, tested: Independence | None, lines: pd.Dat
     both = [name for own in names for name in own]
     cells = [
         {
-            "group": {name: row[name] if isinstance(row[name], str | int | float) else str(row[name]) for name in both},
-            "estimate": row["estimate"],
-            "standard_error": row["std_error"],
-            "interval": [row["low"], row["high"]],
+            "group": {
+                name: one if isinstance(one, str | int | float) else str(one)
+                for name, one in zip(both, row, strict=False)
+            },
+            "estimate": row[-4],
+            "standard_error": row[-3],
+            "interval": list(row[-2:]),
         }
-        for row in lines.astype(object).to_dict("records")
+        for row in lines.astype(object).itertuples(index=False, name=None)
     ]
     chi2 = tested and {
         "chi2": tested.chi2,
@@ -308,6 +316,6 @@ def _warn(sentence: str) -> None:
     click.echo(click.style(f"Warning: {printable(sentence, LONGEST_NOTE)}", fg="yellow"))
 
 
-def _note(notes: Sequence[str]) -> None:
+def _note(notes: Sequence[str], *, to_stderr: bool = False) -> None:
     for note in notes:
-        click.echo(f"Note: {printable(note, LONGEST_NOTE)}")
+        click.echo(f"Note: {printable(note, LONGEST_NOTE)}", err=to_stderr)

@@ -118,7 +118,7 @@ def query_command(
     with report_errors(as_json):
         if (expression is None) == (queries_file is None):
             raise UsageError("give either EXPRESSION or --queries", "For all records, the expression is TRUE.")
-        require_form(form, out, as_json)
+        require_form(form, out, force, as_json)
         by = _columns(groups)
         queries = [(None, expression)] if expression is not None else _read_queries(str(queries_file))
         allowance = count_allowance(timeout, memory)

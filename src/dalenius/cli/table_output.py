@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def table_options(line: str) -> Callable[[Command], Command]:
     return add
 
 
-def require_form(form: str, out: Path | None, as_json: bool) -> None:
+def require_form(form: str, out: Path | None, force: bool, as_json: bool) -> None:
     """Refuse formats and files that do not go together."""
     if as_json and (form != "text" or out is not None):
         raise UsageError("--json prints JSON", "Leave out --format and --out, or --json.")
@@ -46,6 +47,12 @@ def require_form(form: str, out: Path | None, as_json: bool) -> None:
         raise UsageError("--format parquet needs a file", "Give --out FILE.parquet.")
     if form == "text" and out is not None:
         raise UsageError("--out is for --format csv or parquet", "Give one of them.")
+    if out is not None:
+        from dalenius.analysis.draw_files import require_free
+
+        if out.suffix in (".csv", ".parquet") and out.suffix != f".{form}":
+            raise UsageError(f"--format {form} would be in a file whose name ends in {out.suffix}", "Change either.")
+        require_free(out, force)
 
 
 def write_lines(lines: Sequence[dict[str, Any]], form: str, out: Path | None, force: bool) -> None:
@@ -60,5 +67,15 @@ def write_lines(lines: Sequence[dict[str, Any]], form: str, out: Path | None, fo
 
     from dalenius.analysis.draw_files import write_table
 
-    table = pa.table({name: [line.get(name) for line in lines] for name in names})
+    def _column(cells: list[Any]) -> pa.Array:
+        """Of one type: numbers of several kinds are floating, and whatever else goes together is text."""
+        try:
+            return pa.array(cells)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            there = [cell for cell in cells if cell is not None]
+            if all(isinstance(cell, int | float | Decimal) for cell in there):
+                return pa.array([None if cell is None else float(cell) for cell in cells])
+            return pa.array([None if cell is None else str(cell) for cell in cells])
+
+    table = pa.table({name: _column([line.get(name) for line in lines]) for name in names})
     write_table(table, out, as_csv=form == "csv", force=force)

@@ -190,6 +190,31 @@ def _split(alike: Integers, rows: int, different: int) -> Iterator[Integers]:
         yield alike[start : start + step]
 
 
+@dataclass(frozen=True)
+class Coder:
+    """How the cells of a column are coded: the code of every entry and, after them, of a null."""
+
+    _entries: pa.Array
+    _code_of: Integers
+    kinds: int
+    ranged: bool
+
+    def of(self, column: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+        """The codes of other cells. A new one has that of the last entry before it in ranges, and else `kinds`."""
+        entries, kinds = self._entries, self.kinds
+        indices, everything = _indices(pa.chunked_array([entries, *column.cast(entries.type).chunks]))
+        codes = np.full(len(everything) + 1, kinds)
+        codes[indices[: len(entries)]] = self._code_of[:-1]
+        codes[-1] = self._code_of[-1]
+        if self.ranged:
+            order = filled(pc.sort_indices(everything), 0).astype(np.int64)
+            known = np.flatnonzero(codes[order] < kinds)
+            last = np.searchsorted(known, np.arange(len(order)), side="right") - 1
+            codes[order] = codes[order][known[np.maximum(last, 0)]]
+        found: npt.NDArray[np.int32] = codes[indices[len(entries) :]].astype(np.int32)
+        return found
+
+
 def encode_column(
     name: str, column: pa.ChunkedArray, values: int, others: pa.ChunkedArray | None = None
 ) -> Column | None:
@@ -199,8 +224,17 @@ def encode_column(
     told apart, as far as a table of them by sensitive values has room. `others` are the cells of people who are not in
     the release. They are coded as its rows are and have no say in it; what no row has is the code after the last.
     """
+    found = code_column(name, column, values)
+    if found is None or others is None:
+        return found[0] if found is not None else None
+    coded, coder = found
+    return replace(coded, codes=np.append(coded.codes, coder.of(others)))
+
+
+def code_column(name: str, column: pa.ChunkedArray, values: int) -> tuple[Column, Coder] | None:
+    """The same, and how other cells are coded."""
     if not len(column):
-        return Column(name, np.zeros(0 if others is None else len(others), np.int32), 1)
+        return Column(name, np.zeros(0, np.int32), 1), Coder(pa.nulls(0, column.type), np.zeros(1, np.int64), 1, False)
     indices, entries = _indices(column)
     used, rows = np.unique(indices, return_inverse=True)
     counts = np.bincount(rows)
@@ -219,29 +253,9 @@ def encode_column(
     elif len(used) > most:
         codes[np.argsort(-counts, kind="stable")] = np.minimum(np.arange(len(used)), most - 1)
     kinds = int(codes.max()) + 1
-    codes_of_rows = codes[rows]
-    if others is not None:
-        code_of = np.full(len(entries) + 1, kinds)
-        code_of[used] = codes
-        codes_of_rows = np.append(codes_of_rows, _codes_of_others(others, entries, code_of, kinds, ranges > 0))
-    return Column(name, codes_of_rows.astype(np.int32), kinds, ordered)
-
-
-def _codes_of_others(
-    column: pa.ChunkedArray, entries: pa.Array, code_of: Integers, kinds: int, ranged: bool
-) -> Integers:
-    """Codes by the entries of the release; in ranges, that of the last entry which is not larger."""
-    indices, everything = _indices(pa.chunked_array([entries, *column.cast(entries.type).chunks]))
-    codes = np.full(len(everything) + 1, kinds)
-    codes[indices[: len(entries)]] = code_of[:-1]
-    codes[-1] = code_of[-1]
-    if ranged:
-        order = filled(pc.sort_indices(everything), 0).astype(np.int64)
-        known = np.flatnonzero(codes[order] < kinds)
-        last = np.searchsorted(known, np.arange(len(order)), side="right") - 1
-        codes[order] = codes[order][known[np.maximum(last, 0)]]
-    own: Integers = codes[indices[len(entries) :]]
-    return own
+    code_of = np.full(len(entries) + 1, kinds)
+    code_of[used] = codes
+    return Column(name, codes[rows].astype(np.int32), kinds, ordered), Coder(entries, code_of, kinds, ranges > 0)
 
 
 def _indices(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.integer], pa.Array]:

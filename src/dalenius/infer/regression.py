@@ -216,7 +216,7 @@ def _at(design: Design, base: Floats, point: Pair) -> _Place:
     return residuals, shares, design.sums(residuals)
 
 
-def matched(block: Block, shares: Floats | Singles, totals: Floats) -> Floats:
+def matched(block: Block, shares: Floats | Singles, totals: Floats, passes: int = _PASSES) -> Floats:
     """What is left for the rows of a block, given the shares of their values.
 
     A fake value can be any, as often as it is in the stratum: `totals` says that for the values of every bucket.
@@ -228,7 +228,7 @@ def matched(block: Block, shares: Floats | Singles, totals: Floats) -> Floats:
         likelihood = np.concatenate([likelihood, np.ones_like(likelihood[:, :1])], axis=1)
     likelihood /= np.maximum(likelihood.max(axis=2, keepdims=True), _LEAST)
     np.maximum(likelihood, _LEAST_SINGLE if single else _LEAST, out=likelihood)
-    return match_values(block, likelihood, _PASSES)[:, : block.size]
+    return match_values(block, likelihood, passes)[:, : block.size]
 
 
 def _step(

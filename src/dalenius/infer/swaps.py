@@ -3,17 +3,21 @@
 Each way to give the values of a bucket to its rows has a probability in proportion to the product of exp(fit), where
 `fit` says how well a value goes with a row. The draw starts from a random assignment. In every sweep the rows of each
 bucket are paired at random, and each pair swaps its slots with the probability of Metropolis' rule. Swaps never change
-what a bucket has. Fake values are slots of rows that nobody is.
+what a bucket has. Fake values are slots of rows that nobody is. In large buckets a row meets a smaller part of the
+others in each sweep, so these have more sweeps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from dalenius.infer.candidates import Floats, Integers
 
+_SMALL = 8  # slots, of a bucket that needs no further sweeps
+_FURTHER = 2  # sweeps for every slot beyond these
 Fits = Callable[[Integers, Integers], Floats]  # of rows and the values of their slots
 
 
@@ -29,15 +33,22 @@ class Swaps:
         self.order = np.argsort(buckets, kind="stable")  # rows, and those of fakes, by bucket as slots are
         self._buckets = buckets[self.order].astype(np.float64)
         even = (np.arange(len(buckets)) - np.repeat(np.cumsum(sizes) - sizes, sizes)) % 2 == 0
-        self._firsts = np.flatnonzero(even & np.append(self._buckets[1:] == self._buckets[:-1], False))
+        firsts = np.flatnonzero(even & np.append(self._buckets[1:] == self._buckets[:-1], False))
+        further = np.repeat(_FURTHER * np.maximum(sizes - _SMALL, 0), sizes)
+        self._rounds: list[_Round] = []  # of buckets that are large enough
+        done = 0
+        for most in np.unique(further).tolist():
+            chosen = np.flatnonzero(further >= most)
+            self._rounds.append(_Round(chosen, np.searchsorted(chosen, firsts[further[firsts] >= most]), most - done))
+            done = most
 
     def draw(self, values: Integers, fits: Fits, sweeps: int, random: np.random.Generator) -> Integers:
-        """A slot for every row. `values` are those of the slots, as `fits` knows them."""
-        slots = self._shuffled(random)
+        """A slot for every row. `values` are those of the slots, as `fits` knows them; 0 sweeps deal them at random."""
+        slots = self._shuffled(slice(None), random)
         fit = fits(self.order, values[slots])
-        for _ in range(sweeps):
-            order = self._shuffled(random)
-            one, other = order[self._firsts], order[self._firsts + 1]
+        for own in self._sweeps(sweeps):
+            order = self._shuffled(own.places, random)
+            one, other = order[own.firsts], order[own.firsts + 1]
             its, others = values[slots[one]], values[slots[other]]
             different = its != others
             one, other, its, others = one[different], other[different], its[different], others[different]
@@ -50,6 +61,24 @@ class Swaps:
         drawn[self.order] = slots
         return drawn
 
-    def _shuffled(self, random: np.random.Generator) -> Integers:
-        """Places in the order of buckets, at random within each."""
-        return np.argsort(self._buckets + random.random(len(self._buckets)))
+    def _sweeps(self, sweeps: int) -> Iterator[_Round]:
+        """What every sweep is about: first all places, then those of ever larger buckets."""
+        if sweeps and self._rounds:
+            yield from [self._rounds[0]] * sweeps
+            for own in self._rounds:
+                yield from [own] * own.sweeps
+
+    def _shuffled(self, places: Integers | slice, random: np.random.Generator) -> Integers:
+        """These places in the order of buckets, at random within each."""
+        buckets = self._buckets[places]
+        order = np.argsort(buckets + random.random(len(buckets)))
+        return order if isinstance(places, slice) else places[order]
+
+
+@dataclass(frozen=True)
+class _Round:
+    """Some further sweeps: the places that are shuffled, and which of these begin a pair."""
+
+    places: Integers
+    firsts: Integers
+    sweeps: int

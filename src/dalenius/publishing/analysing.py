@@ -41,27 +41,32 @@ class Analyses(Answers):
         "learned" weights are what all buckets together show; "bucket" weights are those of each bucket by itself, and
         wrong wherever quasi-identifiers and values go together. `column` is one of several sensitive columns.
         """
-        import pyarrow as pa
-
-        from dalenius.analysis.weighing import Weighing
-
-        lesson = self._lesson(column, progress) if weights == "learned" else None
-        weighing = Weighing(self._folder, weights, column, lesson=lesson, progress=progress)
-        return pa.concat_tables(weighing.pieces()).unify_dictionaries()
+        table: pa.Table = self._weighted("arrow", weights, column, progress)
+        return table
 
     def to_pandas(
         self, weights: Weights = "learned", column: str | None = None, *, progress: Progress | None = None
     ) -> pd.DataFrame:
-        """The same as a DataFrame of pandas."""
-        frame: pd.DataFrame = _as("pandas", self.to_arrow(weights, column, progress=progress))
+        """The same as a DataFrame of pandas, where decimals are floating-point numbers."""
+        frame: pd.DataFrame = self._weighted("pandas", weights, column, progress)
         return frame
 
     def to_polars(
         self, weights: Weights = "learned", column: str | None = None, *, progress: Progress | None = None
     ) -> pl.DataFrame:
         """The same as a DataFrame of Polars."""
-        frame: pl.DataFrame = _as("polars", self.to_arrow(weights, column, progress=progress))
+        frame: pl.DataFrame = self._weighted("polars", weights, column, progress)
         return frame
+
+    def _weighted(self, kind: Kind, weights: Weights, column: str | None, progress: Progress | None) -> Any:
+        import pyarrow as pa
+
+        from dalenius.analysis.weighing import Weighing
+
+        lesson = self._lesson(column, progress) if weights == "learned" else None
+        weighing = Weighing(self._folder, weights, column, lesson=lesson, progress=progress)
+        table = pa.concat_tables(weighing.pieces()).unify_dictionaries()
+        return _as(kind, table, weighing.warning, weighing.notes)
 
     def export(
         self,
@@ -101,7 +106,7 @@ class Analyses(Answers):
         lesson = self._lesson_of([self._folder.manifest.sensitive_names if columns is None else columns], progress)
         completion = Completion(self._folder, draws, columns=columns, seed=seed, lesson=lesson, progress=progress)
         completion.require_room()
-        return [_as(to, table, NOT_DATA) for table in tables_of(completion)]
+        return [_as(to, table, NOT_DATA, completion.notes) for table in tables_of(completion)]
 
     def write_completed(
         self,
@@ -172,9 +177,14 @@ class Analyses(Answers):
                 "a formula needs a family", "Give family='logit' for two outcomes, 'multinomial', or 'linear'."
             )
         return fit_formula(
-            self._folder, model, family, target=target or "population", draws=draws or _DRAWS, seed=seed,
+            self._folder,
+            model,
+            family,
+            target=target or "population",
+            draws=_DRAWS if draws is None else draws,
+            seed=seed,
             progress=progress,
-        )  # fmt: skip
+        )
 
     def crosstab(
         self,
@@ -259,20 +269,20 @@ class Analyses(Answers):
         return self._lessons[key]
 
 
-def _as(kind: Kind, table: pa.Table, warning: str | None = None) -> Any:
-    """A table for a program, with a warning where it can carry one."""
+def _as(kind: Kind, table: pa.Table, warning: str, notes: list[str]) -> Any:
+    """A table for a program, with a warning and notes where it can carry them."""
     if kind == "arrow":
-        return table.replace_schema_metadata({"dalenius": warning}) if warning else table
+        return table.replace_schema_metadata({"dalenius": " ".join([warning, *notes])})
     if kind == "polars":
         try:
             import polars
         except ImportError:
             raise MissingExtraError("polars is not installed", "Install it with: pip install polars") from None
         return polars.from_arrow(table)
+    from dalenius.analysis.outcomes import with_floats
     from dalenius.analysis.rubin import require_pandas
 
     require_pandas()
-    frame = table.to_pandas()
-    if warning:
-        frame.attrs["warning"] = warning
+    frame = with_floats(table).to_pandas()
+    frame.attrs.update(warning=warning, notes=notes)
     return frame
