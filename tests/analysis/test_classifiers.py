@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -110,3 +113,46 @@ def test_numbers_with_many_values_have_no_classifier(tmp_path: Path) -> None:
     release = dalenius.publish(table, limits, sensitive="income", quasi_identifiers=["age"], seed=1)
     with pytest.raises(UsageError, match=r"1,000 values(.|\n)*family='linear'"):
         release.fit(LogisticRegression())
+
+
+@pytest.mark.parametrize("rows", [3, 30])
+def test_few_buckets_are_enough(tmp_path: Path, rows: int) -> None:
+    """A half of them would be too little to learn from."""
+    table = pa.table({"age": [30, 40, 50] * (rows // 3), "ill": ["yes", "no", "no"] * (rows // 3)})
+    found = fit_classifier(released(table, tmp_path / "r", "ill", strata="none"), LogisticRegression())
+    assert found.predict_proba(table.to_pandas()[["age"]]).shape == (rows, 2)
+
+
+def test_what_is_the_same_for_everybody_is_not_predicted(tmp_path: Path) -> None:
+    table = pa.table({"age": [30, 40, 50] * 20, "ill": ["yes"] * 60})
+    limits = {"odds": 4}
+    options: dict[str, Any] = {"sensitive": "ill", "quasi_identifiers": ["age"], "publish_in_the_clear": True}
+    release = dalenius.publish(table, limits, **options, seed=1)
+    with pytest.raises(UsageError, match="the same for everybody"):
+        release.fit(LogisticRegression())
+
+
+@pytest.mark.parametrize("kind", ["decimal", "date"])
+def test_values_of_any_kind_are_predicted(tmp_path: Path, kind: str) -> None:
+    rows = 400
+    values: dict[str, list[Any]] = {
+        "decimal": [Decimal(f"{place % 3}.5") for place in range(rows)],
+        "date": [date(2020, 1, 1 + place % 3) for place in range(rows)],
+    }
+    expected = {
+        "decimal": ["0.5", "1.5", "2.5"],
+        "date": ["2020-01-01", "2020-01-02", "2020-01-03"],
+    }
+    table = pa.table({"age": [place % 40 for place in range(rows)], "value": values[kind]})
+    found = fit_classifier(released(table, tmp_path / "r", "value"), LogisticRegression(max_iter=300))
+    assert list(found.classes_) == expected[kind]
+
+
+def test_people_from_elsewhere_are_predicted_whatever_their_file_made_of_columns(tmp_path: Path) -> None:
+    """A column of "true" and "false" is text in a release, and may be anything in a CSV file."""
+    rows = 300
+    member = ["true", "false", None]
+    table = pa.table({"member": [member[place % 3] for place in range(rows)], "ill": ["yes", "no"] * (rows // 2)})
+    found = fit_classifier(released(table, tmp_path / "r", "ill"), LogisticRegression())
+    others = pd.DataFrame({"member": [True, False, None]})
+    assert found.predict_proba(others).shape == (3, 2)

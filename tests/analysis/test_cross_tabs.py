@@ -64,6 +64,52 @@ def test_the_truth_is_within_most_intervals_though_buckets_alone_tell_little(
     assert held.to_numpy().sum() >= 13  # of 15
 
 
+def by_loops(folder: ReleaseFolder, rows: str, columns: str) -> dict[tuple[Any, Any], tuple[int, int]]:
+    """The least and the most that every cell can have, bucket by bucket."""
+    name = folder.manifest.columns.bucket
+    sides = [folder.table("qit").to_pandas(), folder.table("st").to_pandas()]
+    found: dict[tuple[Any, Any], tuple[int, int]] = {}
+    for bucket, people in sides[0].groupby(name):
+        values = sides[1][sides[1][name] == bucket]
+        for row in people[rows].unique():
+            for column in values[columns].unique():
+                a, c = (people[rows] == row).sum(), (values[columns] == column).sum()
+                low, high = found.get((row, column), (0, 0))
+                found[row, column] = low + max(0, a + c - len(people)), high + min(a, c)
+    return found
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_intervals_stay_within_what_is_certain(
+    folder: ReleaseFolder, monkeypatch: pytest.MonkeyPatch, turned: bool
+) -> None:
+    monkeypatch.setattr("dalenius.analysis.cross_tabs._PAIRS", 100)
+    # intervals are endless otherwise: so their ends are what is certain
+    monkeypatch.setattr("dalenius.analysis.rubin.t_quantile", lambda share, freedom: np.asarray(1e9))
+    found = cross_tab(folder, *("disease", "ward") if turned else ("ward", "disease"), draws=3, seed=1)
+    some = found.std_error > 0
+    for (ward, disease), ends in by_loops(folder, "ward", "disease").items():
+        at = (disease, ward) if turned else (ward, disease)
+        assert some.loc[at]
+        assert (found.low.loc[at], found.high.loc[at]) == ends
+
+
+def test_fakes_leave_nothing_certain_but_margins(tmp_path: Path) -> None:
+    table = patients(400).drop_columns(["name"])
+    folder = released(table, tmp_path / "release", fake_values=1)
+    found = cross_tab(folder, "ward", "disease", draws=4, seed=1)
+    assert (found.low >= 0).all(axis=None)
+    assert (found.high.sum(axis=1) >= found.table.sum(axis=1)).all()
+
+
+def test_columns_that_are_called_like_figures_keep_their_names(tmp_path: Path) -> None:
+    table = patients(400).drop_columns(["name"]).rename_columns(["age", "estimate", "low"])
+    folder = released(table, tmp_path / "release", "low")
+    lines = cross_tab(folder, "estimate", "low", draws=2, seed=1).tidy()
+    assert list(lines.columns) == ["estimate", "low", "estimate_2", "std_error", "low_2", "high"]
+    assert set(lines["low"]) == set(DISEASES)
+
+
 def test_a_population_is_known_less_well_than_a_table(folder: ReleaseFolder) -> None:
     own = cross_tab(folder, "ward", "disease", seed=3)
     wider = cross_tab(folder, "ward", "disease", target="population", seed=3)
@@ -129,6 +175,27 @@ def test_what_cannot_be_asked_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=said):
         cross_tab(folder, rows, columns, bins=bins, draws=2)
+
+
+@pytest.mark.parametrize(
+    ("bins", "said"),
+    [
+        (4, "bins are for named columns"),
+        ({"age": "30,50"}, "cannot be put into these ranges"),
+        ({"age": 3.5}, "cannot be put into these ranges"),
+        ({"age": [30, float("nan")]}, "do not ascend"),
+        ({"age": [30, float("inf")]}, "do not ascend"),
+        ({"age": [50, 30]}, "do not ascend"),
+    ],
+)
+def test_bins_that_make_no_sense_are_refused(folder: ReleaseFolder, bins: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        cross_tab(folder, "age", "disease", bins=bins, draws=2)
+
+
+def test_numbers_of_numpy_are_numbers(folder: ReleaseFolder) -> None:
+    found = cross_tab(folder, "age", "disease", bins={"age": np.int64(3)}, draws=np.int64(2), seed=np.int64(1))  # type: ignore[dict-item, arg-type]
+    assert len(found.table) == 3
 
 
 def test_an_unknown_column_is_named_with_the_nearest(folder: ReleaseFolder) -> None:

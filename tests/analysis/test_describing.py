@@ -96,3 +96,26 @@ def test_wrong_questions_are_refused(folder: ReleaseFolder) -> None:
         describe(folder, "ward", draws=2)
     with pytest.raises(UsageError, match="no target 'sample'"):
         describe(folder, target="sample", draws=2)  # type: ignore[arg-type]
+
+
+def test_the_ends_of_a_population_are_not_known(folder: ReleaseFolder) -> None:
+    with pytest.raises(UsageError, match="not to be learned from a sample"):
+        describe(folder, quantiles=(0, 0.5), target="population", draws=2)
+
+
+def test_groups_of_one_have_no_standard_error_as_samples(tmp_path: Path) -> None:
+    ages = [20] * 60 + [90]
+    table = pa.table({"age": ages, "income": [place % 20 for place in range(61)]})
+    folder = released(table, tmp_path / "r", "income")
+    found = describe(folder, by="age", target="population", draws=3).set_index(["age", "statistic"])
+    assert found.records.loc[(90, "mean")] == 1
+    assert np.isnan(found.std_error.loc[(90, "mean")])
+    assert found.std_error.loc[(20, "mean")] > 0
+
+
+def test_notes_and_columns_called_like_figures_are_kept(tmp_path: Path) -> None:
+    table = pa.table({"estimate": ["a", "b"] * 100, "income": [place % 20 for place in range(200)]})
+    found = describe(released(table, tmp_path / "r", "income"), by="estimate", draws=2)
+    assert set(found["estimate"]) == {"a", "b"}
+    assert found.loc[found.statistic == "mean", "estimate_2"].mean() == pytest.approx(9.5)
+    assert isinstance(found.attrs["notes"], list)

@@ -287,6 +287,15 @@ def test_values_that_a_program_does_not_have_are_refused(tmp_path: Path) -> None
     assert not any(disease in str(error.value) for disease in DISEASES)
 
 
+@pytest.mark.parametrize("name", ["int", "_n", "str12", "if"])
+def test_words_of_stata_are_refused(tmp_path: Path, name: str) -> None:
+    """pandas would write them with another name."""
+    table = patients(60).drop_columns(["name"]).rename_columns([name, "ward", "disease"])
+    folder = released(table, tmp_path / "release")
+    with pytest.raises(InputError, match=f"the column '{name}' cannot have this name"):
+        write_draws(Completion(folder, 1), tmp_path / "draws", "dta")
+
+
 def test_unknown_formats_are_refused(folder: ReleaseFolder, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no format 'xlsx'"):
         write_draws(completion(folder), tmp_path / "draws", "xlsx")  # type: ignore[arg-type]

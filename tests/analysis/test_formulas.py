@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 import statsmodels.api as sm
 
+import dalenius
 from dalenius.analysis import formulas
 from dalenius.analysis.completing import Completion
 from dalenius.analysis.draw_files import tables_of
@@ -302,3 +303,32 @@ def test_an_association_comes_back(tmp_path: Path) -> None:
         assert (np.abs(pooled.estimates - whole.params) < 4 * pooled.bse.to_numpy() + 0.05).all()
         if target is not None:
             assert pooled.estimates[2] > 0.7 * whole.params[2]
+
+
+def test_a_formula_that_is_too_wide_to_be_learned_says_so(
+    folder: ReleaseFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    formula = "I(disease == 'cold') ~ age * C(ward)"
+    assert not any("silent" in note for note in fit_formula(folder, formula, "logit", draws=2, seed=1).notes)
+    monkeypatch.setattr("dalenius.analysis.formulas._MOST_ASKED", 5)
+    wide = fit_formula(folder, formula, "logit", draws=2, seed=1)
+    assert any("6 columns, too many to be learned" in note for note in wide.notes)
+
+
+def test_decimals_are_numbers_on_both_sides(tmp_path: Path) -> None:
+    rows = 400
+    money = [Decimal(f"{100 + place % 50}.25") for place in range(rows)]
+    table = pa.table({"age": [place % 40 for place in range(rows)], "paid": money})
+    release = dalenius.publish(
+        table, {"odds": 4, "grouping": "quantiles:4"}, sensitive="paid", quasi_identifiers=["age"], seed=1
+    )
+    found = release.fit("np.log(paid) ~ age", "linear", draws=2, seed=1)
+    assert found.params["Intercept"] == pytest.approx(np.log(np.array(money, float)).mean(), abs=0.1)
+    assert release.complete(1)[0]["paid"].dtype == np.float64
+
+
+def test_hints_spell_odd_names_as_formulas_have_them(tmp_path: Path) -> None:
+    table = patients(300).drop_columns(["name"]).rename_columns(["age", "ward", "the disease"])
+    folder = released(table, tmp_path / "r", "the disease")
+    with pytest.raises(UsageError, match=r"I\(`the disease` == 'value'\)"):
+        fit_formula(folder, "`the disease` ~ age", "logit", draws=2)

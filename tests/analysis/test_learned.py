@@ -153,3 +153,11 @@ def test_ways_that_buckets_do_not_show_are_counted_against_a_simulation() -> Non
     dealt = random.permutation(np.repeat(np.arange(4), 200)).reshape(400, 2).tolist()
     assert confused_ways(candidates_of(dealt, [2] * 400, 4, []), none) == 0
     assert confused_ways(candidates_of(held, [2] * 400, 4, []), np.arange(400) // 20) == 0  # strata differ
+
+
+def test_a_sample_has_a_bucket_however_little_it_may_be(tmp_path: Path) -> None:
+    folder = released(patients(300).drop_columns(["name"]), tmp_path / "r", strata="none")
+    for seed in range(10):
+        lesson = Lesson(folder, slot_tables(folder), Silent(), most_cells=1, seed=seed)
+        assert lesson.rows > 0
+        assert not lesson.whole

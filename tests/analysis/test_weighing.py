@@ -180,3 +180,19 @@ def test_unknown_weights_are_refused(tmp_path: Path) -> None:
     folder = open_release(hospital().write(tmp_path))
     with pytest.raises(UsageError, match="no weights 'buckets'"):
         Weighing(folder, "buckets")  # type: ignore[arg-type]
+
+
+def test_pieces_with_buckets_of_any_size_have_one_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Buckets of more than eight are matched in single precision; a piece may have nothing else."""
+    monkeypatch.setattr("dalenius.analysis.weighing._ROWS", 60)
+    table = patients(900, strength=2.5)
+    folder = released(table, tmp_path / "release", min_size=12, strata=None)
+    pieces = list(Weighing(folder, "learned").pieces())
+    assert len(pieces) > 5
+    assert {piece.schema.field("weight").type for piece in pieces} == {pa.float64()}
+    whole = pa.concat_tables(pieces).to_pandas()
+    assert whole.groupby("person")["weight"].sum().to_numpy() == pytest.approx(1.0, abs=1e-5)
+    buckets = folder.table("qit")[folder.manifest.columns.bucket].to_numpy()
+    totals = whole.groupby([buckets[whole["person"] - 1], "disease"], observed=True)["weight"].sum()
+    held = folder.table("st").to_pandas().groupby([folder.manifest.columns.bucket, "disease"], observed=True).size()
+    assert totals.to_numpy() == pytest.approx(held.to_numpy(), abs=0.01)

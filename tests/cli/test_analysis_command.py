@@ -6,9 +6,12 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner, Result
@@ -187,3 +190,53 @@ def test_queries_of_a_file_are_a_column(run: Run) -> None:
     lines = list(csv.DictReader(io.StringIO(run(*words).stdout)))
     assert [line["query"] for line in lines] == ["age < 40", "age >= 40"]
     assert sum(float(line["estimate"]) for line in lines) == 500
+
+
+@pytest.mark.parametrize("command", ["crosstab", "query"])
+def test_a_file_that_is_there_is_told_before_anything_is_learned(
+    run: Run, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    Path("x.csv").write_text("mine")
+    monkeypatch.setattr("dalenius.analysis.learned.fit", None)
+    words = ("ward", "disease") if command == "crosstab" else ("TRUE",)
+    result = run(command, "RELEASE", *words, "--format", "csv", "--out", "x.csv")
+    assert result.exit_code == 2
+    assert "is there already" in result.stderr
+    assert run(command, "RELEASE", *words, "--format", "csv", "--out", "x.parquet").exit_code == 2
+    assert Path("x.csv").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("export", "RELEASE", "--out"),
+        ("crosstab", "RELEASE", "ward", "disease", "--format", "parquet", "--out"),
+        ("query", "RELEASE", "TRUE", "--format", "parquet", "--out"),
+    ],
+)
+def test_a_release_is_not_overwritten_by_force(run: Run, release: Path, words: tuple[str, ...]) -> None:
+    before = (release / "qit.parquet").read_bytes()
+    result = run(*words, str(release / "qit.parquet"), "--force")
+    assert result.exit_code == 2
+    assert "would damage" in result.stderr
+    assert (release / "qit.parquet").read_bytes() == before
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_columns_of_numbers_and_words_are_written(run: Run, tmp_path: Path, form: str) -> None:
+    """Ages of which some are null, and figures that are decimals or numbers."""
+    ages = [None if place % 9 == 0 else 30 + place % 5 for place in range(300)]
+    paid = [Decimal(f"{place % 40}.50") for place in range(300)]
+    made = dalenius.publish(
+        pa.table({"age": pa.array(ages), "paid": paid}), {"odds": 4, "grouping": "quantiles:4"},
+        sensitive="paid", quasi_identifiers=["age"], seed=1,
+    )  # fmt: skip
+    made.save(tmp_path / "made")
+    words = ("crosstab", str(tmp_path / "made"), "age", "paid", "--bins", "paid=3", "--draws", "2")
+    assert run(*words, "--format", form, "--out", f"cells.{form}").exit_code == 0
+    asked = ("query", str(tmp_path / "made"), "TRUE", "--mean", "--sum", "--no-learn", "--no-measure")
+    assert run(*asked, "--format", form, "--out", f"figures.{form}").exit_code == 0
+    read = pyarrow.parquet.read_table if form == "parquet" else pyarrow.csv.read_csv
+    cells, figures = read(f"cells.{form}"), read(f"figures.{form}")
+    assert cells["age"].to_pylist()[-1] == ("null" if form == "parquet" else None)  # as the reader of CSV has it
+    assert float(figures["estimate"][0].as_py()) == pytest.approx(float(sum(paid)) / 300)

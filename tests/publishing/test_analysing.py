@@ -117,6 +117,12 @@ def test_a_column_called_like_a_figure_keeps_its_name(tmp_path: Path) -> None:
         (lambda r: r.fit(LogisticRegression(), "logit"), "are for formulas"),
         (lambda r: r.complete(2, to="excel"), "no tables of 'excel'"),
         (lambda r: r.complete(0), "got 0"),
+        (lambda r: r.complete(2.5), "got 2.5"),
+        (lambda r: r.complete(2, seed=-1), "got -1"),
+        (lambda r: r.complete(2, columns=[]), "no sensitive column is asked for"),
+        (lambda r: r.fit("disease ~ age", "multinomial", draws=0), "got 0"),
+        (lambda r: r.crosstab("ward", "disease", draws=10**9), "got 1000000000"),
+        (dalenius.pool, "without params"),
         (lambda r: r.to_pandas("guessed"), "no weights 'guessed'"),
         (lambda r: r.chi2("ward", "ward"), "different columns"),
         (lambda r: r.write_completed("x", format="xls"), "no format 'xls'"),
@@ -125,6 +131,18 @@ def test_a_column_called_like_a_figure_keeps_its_name(tmp_path: Path) -> None:
 def test_wrong_use_is_told(release: dalenius.Release, call: Any, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         call(release)
+
+
+def test_one_name_is_a_list_of_one(release: dalenius.Release) -> None:
+    assert "disease" in release.complete(1, columns="disease", seed=1)[0].columns
+
+
+def test_what_is_given_carries_its_warning_and_notes(release: dalenius.Release) -> None:
+    draw, weighted = release.complete(1, seed=1)[0], release.to_pandas()
+    assert "It is not the data" in draw.attrs["warning"]
+    assert "Standard errors from weighted rows are too small" in weighted.attrs["warning"]
+    assert draw.attrs["notes"] == weighted.attrs["notes"]
+    assert b"too weak" in release.to_arrow("bucket").schema.metadata[b"dalenius"]
 
 
 def test_people_with_several_rows_are_refused_with_the_reason() -> None:

@@ -153,11 +153,9 @@ class _Weighted:
 
 
 def _classes(values: list[Any]) -> Any:
-    """Values as scikit-learn takes them: decimals are numbers, and dates texts; with a null all are texts."""
-    plain = [float(value) if hasattr(value, "as_tuple") else value for value in values]
-    if all(isinstance(value, bool | int | float) for value in plain):
-        return np.array(plain)
-    return np.array([_NULL if value is None else str(value) for value in plain], dtype=object)
+    """Values as scikit-learn takes them: whole numbers as they are, and whatever else as text."""
+    whole = all(isinstance(value, bool | int) for value in values)
+    return np.array(values) if whole else np.array([str(value) for value in values], dtype=object)
 
 
 def _frequencies(candidates: Candidates, lesson: Lesson) -> Floats:
@@ -201,7 +199,7 @@ def _with_pipeline(classifier: Any, people: pd.DataFrame) -> Any:
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import Pipeline, make_pipeline
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
     own = clone(classifier)
     if isinstance(own, Pipeline):
@@ -211,5 +209,11 @@ def _with_pipeline(classifier: Any, people: pd.DataFrame) -> Any:
     encoder = OneHotEncoder(
         handle_unknown="infrequent_if_exist", max_categories=_MOST_CATEGORIES, sparse_output=False, dtype=np.float32
     )
+    plain = make_pipeline(FunctionTransformer(_as_texts), encoder)
     whole = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
-    return make_pipeline(ColumnTransformer([("texts", encoder, texts), ("numbers", whole, numbers)]), own)
+    return make_pipeline(ColumnTransformer([("texts", plain, texts), ("numbers", whole, numbers)]), own)
+
+
+def _as_texts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Columns as texts, whatever pandas took them for; a null is one as well."""
+    return frame.astype(object).where(frame.notna(), _NULL).astype(str)

@@ -26,11 +26,11 @@ import numpy as np
 from dalenius.analysis.completing import DRAWS
 from dalenius.analysis.groupings import Axis, Bins, Levels, Names, listed, require_bins
 from dalenius.analysis.learned import Lesson
-from dalenius.analysis.outcomes import draw_outcomes, require_one_table, sort_out
+from dalenius.analysis.outcomes import Places, draw_outcomes, require_one_table, sort_out
 from dalenius.analysis.pieces import free_name
 from dalenius.analysis.rubin import Target, pool_each, require_pandas, require_target, statistics, t_quantile
 from dalenius.errors import UsageError
-from dalenius.infer.candidates import Floats
+from dalenius.infer.candidates import Floats, Integers
 from dalenius.model.progress import Progress
 from dalenius.release.folder import ReleaseFolder
 
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 50_000
 _ENDLESS = 1e9
+_PAIRS = 2**21  # of rows and columns of buckets, at a time
+_SMALLEST = 1e-300
 _CERTAIN = 1e-9  # as good as 0
 
 
@@ -61,7 +63,8 @@ class Independence:
     def __repr__(self) -> str:
         low, high = self.interval
         said = f"chi2 {self.chi2:,.1f} (95 %: {low:,.1f} to {high:,.1f}), {self.dof:,} degrees of freedom, "
-        more = f"p = {self.p_value:.3g}, Cramér's V {self.cramers_v:.3f}; from {self.draws} draws"
+        p = f"p = {self.p_value:.3g}" if self.p_value > _SMALLEST else f"p < {_SMALLEST:g}"
+        more = f"{p}, Cramér's V {self.cramers_v:.3f}; from {self.draws} draws"
         return "\n".join([said + more, *self.notes])
 
 
@@ -124,9 +127,10 @@ def cross_tab(
     shares = counts.mean(axis=0) / max(1.0, counts[0].sum())
     pooled = pool_each(counts, counts[0].sum() * shares * (1 - shares) if target == "population" else None)
     low, high = np.maximum(pooled.low, 0), pooled.high
-    if target == "table":  # a table has whole counts, and the margins that it has in every draw
-        low = np.floor(low + _CERTAIN)
-        high = np.maximum(np.minimum(np.ceil(high - _CERTAIN), made.most(counts)), 0)
+    if target == "table":  # a table has whole counts, the margins that it has in every draw, and what is certain
+        certain = made.certain()
+        low = np.clip(np.floor(low + _CERTAIN), *certain)
+        high = np.clip(np.ceil(high - _CERTAIN), certain[0], np.minimum(certain[1], made.most(counts)))
     return CrossTab(
         table=made.frame(pooled.estimates),
         std_error=made.frame(pooled.errors),
@@ -164,6 +168,13 @@ def chi_square(tables: Sequence[Floats], notes: tuple[str, ...]) -> Independence
         draws=draws,
         notes=notes,
     )
+
+
+def _runs(buckets: Places, axis: Axis) -> tuple[Integers, Integers, Integers]:
+    """Which values of an axis each bucket has, by bucket, and how often."""
+    keys, counts = np.unique(buckets.astype(np.int64) * axis.number + axis.of_draws[0], return_counts=True)
+    bucket, value = np.divmod(keys, axis.number)
+    return bucket, value, counts
 
 
 def _pearson(counts: Floats) -> float:
@@ -221,6 +232,7 @@ class _Cells:
         drawn = draw_outcomes(folder, sensitive, identifiers, draws=draws, seed=seed, lesson=lesson, progress=progress)
         self._rows, self._columns = (Axis(drawn, own, bins, levels) for own in names)
         self.notes = drawn.notes
+        self._buckets, self._fakes = drawn.buckets, folder.manifest.adversary.fake_values
         if self._rows.number * self._columns.number > MOST_CELLS:
             raise UsageError(
                 f"the cross-tab has {self._rows.number:,} x {self._columns.number:,} cells, more than {MOST_CELLS:,}",
@@ -234,6 +246,37 @@ class _Cells:
             np.bincount(row * shape[1] + column, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
             for row, column in zip(self._rows.of_draws, self._columns.of_draws, strict=True)
         ]
+
+    def certain(self) -> tuple[Floats, Floats]:
+        """What every cell has at least and at most, whatever the truth is.
+
+        If a of the S people of a bucket are in a row of the cross-tab, and c values of the bucket in a column, then the
+        cell has max(0, a + c - S) to min(a, c) of its people. This is so where one axis is published, and no value is
+        fake.
+        """
+        cells = self._rows.number * self._columns.number
+        if self._fakes or self._rows.published == self._columns.published:
+            return np.zeros(cells), np.full(cells, np.inf)
+        one, other = (self._rows, self._columns) if self._rows.published else (self._columns, self._rows)
+        sizes = np.bincount(self._buckets)
+        (bucket, row, a), (buckets, values, c) = (_runs(self._buckets, axis) for axis in (one, other))
+        firsts = np.searchsorted(buckets, np.arange(len(sizes) + 1))
+        partners = np.diff(firsts)[bucket]  # of every (bucket, row), as many as its bucket has values
+        ends = np.cumsum(partners)
+        low, high = np.zeros((2, one.number * other.number))
+        start = 0
+        while start < len(bucket):
+            stop = max(start + 1, int(np.searchsorted(ends, ends[start] - partners[start] + _PAIRS, side="right")))
+            part, number = slice(start, stop), partners[start:stop]
+            place = np.repeat(firsts[bucket[part]] - (np.cumsum(number) - number), number) + np.arange(number.sum())
+            people, size = np.repeat(a[part], number), np.repeat(sizes[bucket[part]], number)
+            cell = np.repeat(row[part], number) * other.number + values[place]
+            low += np.bincount(cell, weights=np.maximum(people + c[place] - size, 0), minlength=len(low))
+            high += np.bincount(cell, weights=np.minimum(people, c[place]), minlength=len(high))
+            start = stop
+        shape = one.number, other.number
+        found = [bound.reshape(shape) if one is self._rows else bound.reshape(shape).T for bound in (low, high)]
+        return found[0].ravel(), found[1].ravel()
 
     def most(self, counts: Floats) -> Floats:
         """What every cell has at most, since margins that are the same in all draws are known."""

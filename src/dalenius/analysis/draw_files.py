@@ -111,13 +111,10 @@ def write_weights(weighing: Weighing, target: Path, *, force: bool = False) -> i
     return rows
 
 
-def write_table(table: pa.Table, target: Path, *, as_csv: bool, force: bool = False) -> None:
+def write_results(content: bytes, target: Path, *, force: bool = False) -> None:
     """Write a table of results, which is no draw, into a file."""
     with _new_file(target, force) as file, writable():
-        if as_csv:
-            pyarrow.csv.write_csv(table, file)
-        else:
-            pyarrow.parquet.write_table(table, file)
+        file.write(content)
 
 
 def _new_file(target: Path, force: bool) -> AbstractContextManager[IO[bytes]]:

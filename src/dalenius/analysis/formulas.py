@@ -73,7 +73,7 @@ def fit_formula(
         first = folder.manifest.sensitive_names[0]
         raise UsageError(
             "the outcome of a formula is one sensitive column, or says something of it",
-            f"Write {first!r}, or I({first} == 'value'), in front of the ~.",
+            f"Write {_quoted(first)}, or I({_quoted(first)} == 'value'), in front of the ~.",
         )
     others, identifiers = sort_out(folder, _names(right, known))
     if outcome[0] in others:
@@ -185,7 +185,7 @@ class _Answers:
             if numbers is None:
                 raise UsageError(
                     f"{column!r} has no numbers, and a linear model is of numbers",
-                    "Use family='multinomial', or 'logit' for one value: I(column == 'value').",
+                    f"Use family='multinomial', or 'logit' for one value: I({_quoted(column)} == 'value').",
                 )
             if len(np.unique(numbers)) < 2:
                 raise UsageError(f"{left!r} is the same for everybody, so there is nothing to explain", _ANOTHER)
@@ -198,7 +198,7 @@ class _Answers:
             if len(self.labels) != 2:
                 raise UsageError(
                     f"the outcome of a logit model has two values, and {left!r} has {len(self.labels):,}",
-                    f"Ask for one value: I({column} == 'value') ~ ..., or use family='multinomial'.",
+                    f"Ask for one value: I({_quoted(column)} == 'value') ~ ..., or use family='multinomial'.",
                 )
             self.note = f"Coefficients are of {left} = {self.labels[1]} against {self.labels[0]}."
         if family == "multinomial":
@@ -219,7 +219,7 @@ class _Answers:
         if found.shape[1] != 1 or len(found) != len(values) or not np.isfinite(found).all():
             raise UsageError(
                 "the left side of the formula is not one number or condition for each value",
-                f"Write a condition such as I({column} == 'value'), or the column alone.",
+                f"Write a condition such as I({_quoted(column)} == 'value'), or the column alone.",
             )
         numbers: Floats = found[:, 0]
         return numbers
@@ -230,6 +230,11 @@ def _sides(formula: str) -> tuple[str, str]:
     if not mark or not left.strip() or not right.strip():
         raise UsageError("a formula has an outcome, a ~ and what explains it", "Write 'disease ~ age + C(gender)'.")
     return left.strip(), right.strip()
+
+
+def _quoted(name: str) -> str:
+    """A column as formulas have it."""
+    return name if name.isidentifier() else f"`{name}`"
 
 
 def _names(side: str, columns: Sequence[str]) -> list[str]:

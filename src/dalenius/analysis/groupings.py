@@ -30,8 +30,8 @@ class Axis:
     """The values of some columns together: `labels` is a line for each combination, `of_draws` that of each row."""
 
     def __init__(self, drawn: Outcomes, names: Sequence[str], bins: Bins, levels: Levels | None = None) -> None:
-        alike = all(name in drawn.rows.column_names for name in names)  # in all draws
-        draws = 1 if alike else drawn.draws
+        self.published = all(name in drawn.rows.column_names for name in names)  # and so alike in all draws
+        draws = 1 if self.published else drawn.draws
         keys = [np.zeros(drawn.rows.num_rows, np.int64)] * draws
         kinds: list[list[Any]] = []
         for name in names:

@@ -29,10 +29,14 @@ _BAND = "band"
 
 @dataclass(frozen=True)
 class Outcomes:
-    """The rows' columns that were asked for, what slots hold by sensitive column, and the slot of each row by draw."""
+    """The rows' columns that were asked for, what slots hold by sensitive column, and the slot of each row by draw.
+
+    `buckets` are numbered from 0, in the order of rows.
+    """
 
     folder: ReleaseFolder
     rows: pa.Table
+    buckets: Places
     _slots: dict[str, pa.ChunkedArray]
     _drawn: dict[str, Places]  # draws x rows
     draws: int
@@ -74,7 +78,7 @@ def draw_outcomes(
     """
     require_draws(draws, seed, 2)
     manifest = folder.manifest
-    needed = manifest.rows * 4 * (draws * len(sensitive) + len(identifiers))
+    needed = manifest.rows * 4 * (draws * len(sensitive) + len(identifiers) + 1)
     folder.memory.require(needed, folder.memory.engine, "what everybody has in all draws")
     completion = Completion(
         folder, draws, columns=sensitive, seed=seed, further=further, lesson=lesson, progress=progress
@@ -82,8 +86,10 @@ def draw_outcomes(
     rows: list[pa.Table] = []
     slots: dict[str, list[pa.Array]] = {name: [] for one in completion.tables for name in one.names}
     drawn = [np.empty((draws, manifest.rows), np.int32) for _ in completion.tables]
-    done, held = 0, [0] * len(drawn)
+    done, held, buckets = 0, [0] * len(drawn), np.empty(manifest.rows, np.int32)
     for piece, found in completion.drawn():
+        before = buckets[done - 1] + 1 if done else 0
+        buckets[done : done + len(piece)] = before + np.cumsum(np.diff(piece.buckets, prepend=piece.buckets[0]) > 0)
         rows.append(some_columns(piece.rows, identifiers))
         for place, table in enumerate(piece.slots):
             for number, own in enumerate(found):
@@ -95,6 +101,7 @@ def draw_outcomes(
     return Outcomes(
         folder=folder,
         rows=pa.concat_tables(rows).unify_dictionaries(),
+        buckets=buckets,
         _slots={name: pa.chunked_array(chunks).unify_dictionaries() for name, chunks in slots.items()},
         _drawn={name: own for one, own in zip(completion.tables, drawn, strict=True) for name in one.names},
         draws=draws,

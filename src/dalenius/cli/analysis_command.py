@@ -87,7 +87,8 @@ def complete_command(
             facts = {"format": 1, "draws": draws, "rows": completion.rows, "columns": completion.names, "files": files}
             click.echo(json.dumps({**facts, "warning": NOT_DATA, "notes": completion.notes}))
             return
-        click.echo(f"{draws:,} completed tables of {completion.rows:,} rows: {files[0]} to {files[-2]}.")
+        which = f"{files[0]} to {files[-2]}" if draws > 1 else files[0]
+        click.echo(f"{draws:,} completed table{'s' if draws > 1 else ''} of {completion.rows:,} rows: {which}.")
         _warn(NOT_DATA)
         _note(completion.notes)
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import csv
+import io
 import sys
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dalenius.cli.text_table import Command
 from dalenius.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def table_options(line: str) -> Callable[[Command], Command]:
@@ -58,24 +62,36 @@ def require_form(form: str, out: Path | None, force: bool, as_json: bool) -> Non
 def write_lines(lines: Sequence[dict[str, Any]], form: str, out: Path | None, force: bool) -> None:
     """A table as CSV or Parquet, to a file; as CSV also to standard output."""
     names = list(dict.fromkeys(name for line in lines for name in line))
-    if out is None:
-        writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
+    if form == "csv":
+        text = io.StringIO()
+        writer = csv.DictWriter(text, names, lineterminator="\n")
         writer.writeheader()
         writer.writerows(lines)
-        return
+        content = text.getvalue().encode()
+        if out is None:
+            sys.stdout.write(text.getvalue())
+            return
+    else:
+        import pyarrow as pa
+        import pyarrow.parquet
+
+        held = pa.BufferOutputStream()
+        table = pa.table({name: _column([line.get(name) for line in lines]) for name in names})
+        pyarrow.parquet.write_table(table, held)
+        content = held.getvalue().to_pybytes()
+    from dalenius.analysis.draw_files import write_results
+
+    if out is not None:
+        write_results(content, out, force=force)
+
+
+def _column(cells: list[Any]) -> pa.Array:
+    """Cells as one type: numbers of several kinds are floating, and whatever else goes together is text."""
     import pyarrow as pa
 
-    from dalenius.analysis.draw_files import write_table
-
-    def _column(cells: list[Any]) -> pa.Array:
-        """Of one type: numbers of several kinds are floating, and whatever else goes together is text."""
-        try:
-            return pa.array(cells)
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            there = [cell for cell in cells if cell is not None]
-            if all(isinstance(cell, int | float | Decimal) for cell in there):
-                return pa.array([None if cell is None else float(cell) for cell in cells])
-            return pa.array([None if cell is None else str(cell) for cell in cells])
-
-    table = pa.table({name: _column([line.get(name) for line in lines]) for name in names})
-    write_table(table, out, as_csv=form == "csv", force=force)
+    try:
+        return pa.array(cells)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        if all(cell is None or isinstance(cell, int | float | Decimal) for cell in cells):
+            return pa.array([None if cell is None else float(cell) for cell in cells])
+        return pa.array([None if cell is None else str(cell) for cell in cells])

@@ -47,7 +47,7 @@ from dalenius.infer.curvature import Curvature, Pair, System, Variances, dot
 from dalenius.infer.features import Design, Singles, places_in
 from dalenius.infer.naive_bayes import MOST_SLOTS, match_values
 
-ROUNDS = 12
+ROUNDS = 24
 _PASSES = 3  # of scaling, in buckets that are too large to be matched exactly
 _RENEWED = 2  # rounds, after which curvature and τ are found again
 _FARTHEST = 1.5  # that a slope may go in one step
