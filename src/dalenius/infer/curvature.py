@@ -23,6 +23,7 @@ levels are eliminated, which leaves W (τ² W + I)^-1 in the place of W_s.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +35,7 @@ _PSEUDO = 0.05  # of the mean of a feature's diagonal: what a rare entry is beli
 _RANGE = (0.3, 100.0)  # of the scale
 _TOLERANCE, _MOST_STEPS = 3e-2, 40
 _ROUNDING = 1e-5  # of the largest eigenvalue
+_WORKERS = 2  # each holds what is worked out for a piece
 _FEW_STRATA = 10  # of which little is learned of how slopes differ between strata
 
 Pair = tuple[Floats, Floats]  # slopes (features x values) and levels (strata x values)
@@ -171,8 +173,16 @@ class Curvature:
         """The square roots of h over the diagonal of A ⊗ C, and h over what buckets show."""
         design = self._design
         shown, told = np.zeros((2, design.width, design.kinds))
-        for piece in design.pieces():
-            self._add_diagonal(piece, residuals[piece.rows], shares[piece.rows], shown, told)
+
+        def of_piece(piece: Piece) -> Floats:
+            found = np.zeros((2, design.width, design.kinds))
+            self._add_diagonal(piece, residuals[piece.rows], shares[piece.rows], *found)
+            return found
+
+        with ThreadPoolExecutor(_WORKERS) as workers:
+            for own in workers.map(of_piece, design.pieces()):  # in order, so that sums are the same each time
+                shown += own[0]
+                told += own[1]
         plain = np.einsum("cmm,ckk->mk", design.spreads, self.within).astype(np.float64)
         self._shown = np.maximum(shown, 0)
         pseudo = _PSEUDO * plain.mean(axis=0) + 1e-9

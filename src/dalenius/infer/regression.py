@@ -50,6 +50,7 @@ from dalenius.infer.naive_bayes import MOST_SLOTS, match_values
 ROUNDS = 24
 _PASSES = 3  # of scaling, in buckets that are too large to be matched exactly
 _RENEWED = 2  # rounds, after which curvature and τ are found again
+_SETTLED = 8  # rounds, after which curvature is found again half as often
 _FARTHEST = 1.5  # that a slope may go in one step
 _KEPT = 6  # steps that are remembered
 _OVERSHOT = -0.5  # of the slope at the beginning of a step, beyond which it is taken back
@@ -176,7 +177,8 @@ def fit_from(
     steps: list[tuple[Pair, Pair]] = []
     for number in range(rounds):
         if number % _RENEWED == 0:
-            curvature = Curvature(design, *at[:2])
+            if number < _SETTLED or number % (2 * _RENEWED) == 0:
+                curvature = Curvature(design, *at[:2])
             if number:
                 deviations = _renewed(design, curvature, deviations, weights, point)
                 weights = _weights(design, deviations, point)
