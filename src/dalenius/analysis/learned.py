@@ -105,29 +105,17 @@ class Learned:
         """How probable each kind is for rows, as logarithms, up to a number for each row."""
         if self.regression is None:
             return np.zeros((len(strata), self.kinds.number), np.float32)
-        slopes, levels = point if point is not None else self.regression.point
-        known, there = self._strata(strata)
-        levels = (levels + self.regression.base).astype(np.float32)
-        table = self.coding.dense(columns, slice(0, len(strata)), further) @ slopes.astype(np.float32)
-        rows = self.regression.design.stratum_rows
-        table += np.where(there[:, None], levels[known], (rows @ levels / rows.sum()).astype(np.float32))
-        return table
+        features = self.coding.dense(columns, slice(0, len(strata)), further)
+        return self.regression.logits_of(features, strata, point)
 
     def shares(self, strata: Integers) -> Floats:
         """How frequent each kind is in some strata: what a fake value is taken for."""
         if self.regression is None:
             return np.ones((len(strata), self.kinds.number))
-        known, there = self._strata(strata)
-        own = self.regression.design.compositions
-        own = np.where(there[:, None], own[known], own.sum(axis=0)) + _LEAST
+        compositions = self.regression.design.compositions
+        own = self.regression.by_stratum(compositions, strata, compositions.sum(axis=0)) + _LEAST
         shares: Floats = own / own.sum(axis=1, keepdims=True)
         return shares
-
-    def _strata(self, strata: Integers) -> tuple[Integers, Integers]:
-        assert self.regression is not None  # noqa: S101
-        numbers = self.regression.design.numbers
-        place = np.minimum(np.searchsorted(numbers, strata), len(numbers) - 1)
-        return place, numbers[place] == strata
 
 
 class Lesson:

@@ -151,7 +151,7 @@ def _regressed(
     shares = np.log(np.maximum(candidates.counts(), 1e-9))
     of_kind = np.log(np.maximum(np.bincount(kind_of, weights=candidates.counts(), minlength=kinds), 1e-9))
 
-    def logits(rows: Integers, strata: Integers) -> Floats:
+    def logits(rows: Integers, strata: Integers) -> Singles:
         return found.logits_of(coding.dense(candidates.columns, rows), strata)
 
     def scores(rows: Integers, strata: Integers) -> Floats:

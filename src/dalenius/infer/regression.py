@@ -93,15 +93,21 @@ class Regression:
         slopes = (self.point if point is None else point)[0]
         return self.design.logits(slopes, self.levels(point))
 
-    def logits_of(self, features: Singles, strata: Integers) -> Floats:
+    def logits_of(self, features: Singles, strata: Integers, point: Pair | None = None) -> Singles:
         """The same for other people: their features, and their strata as buckets have them; -1 for none."""
-        rows = self.design.stratum_rows
-        anywhere = (rows @ self.levels()) / rows.sum()
-        known = np.searchsorted(self.design.numbers, strata)
-        known = np.where(known < len(self.design.numbers), known, 0)
-        there = self.design.numbers[known] == strata
-        levels: Floats = np.where(there[:, None], self.levels()[known], anywhere)
-        return features @ self.point[0] + levels
+        levels = self.levels(point)
+        levels = self.by_stratum(levels, strata, self.design.stratum_rows @ levels / self.design.rows)
+        slopes = (self.point if point is None else point)[0]
+        found = features @ slopes.astype(np.float32)
+        found += levels
+        return found
+
+    def by_stratum(self, table: Floats, strata: Integers, anywhere: Floats) -> Floats:
+        """A table's lines for some strata; where nothing was learned of one, what is `anywhere`."""
+        numbers = self.design.numbers
+        place = np.minimum(np.searchsorted(numbers, strata), len(numbers) - 1)
+        lines: Floats = np.where((numbers[place] == strata)[:, None], table[place], anywhere)
+        return lines
 
     def beliefs(self, candidates: Candidates, kind_of: Integers) -> Beliefs:
         """What is left for the rows of buckets whose values are of these kinds."""
