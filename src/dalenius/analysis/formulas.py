@@ -47,8 +47,8 @@ _MOST_OUTCOMES = 200
 _MOST_COEFFICIENTS = 3000
 _MOST_ASKED = 300  # columns of a formula that are learned beside those of the release
 _NOT_LEARNED = (
-    "The formula has {:,} columns, too many to be learned as they are ({:,} at most): interactions and powers are held "
-    "to be silent as far as strata do not show them, and intervals of them can be far too narrow."
+    "The formula has {:,} columns, too many to be learned ({:,} at most). As far as strata do not show "
+    "interactions and powers, they are held to be silent, and their intervals can be far too narrow."
 )
 
 
@@ -80,8 +80,7 @@ def fit_formula(
         raise UsageError(f"{outcome[0]!r} is on both sides of the formula", "Leave it out on the right.")
     require_one_table(folder, [*outcome, *others])
     asked = None if others else _Columns(right, _rows(folder, identifiers))
-    many = asked is not None and len(asked.names) > _MOST_ASKED
-    further = asked.standard if asked is not None and not many else None
+    further = asked.standard if asked is not None and len(asked.names) <= _MOST_ASKED else None
     drawn = draw_outcomes(
         folder, [*outcome, *others], identifiers, draws=draws, seed=seed, further=further, progress=progress
     )
@@ -94,9 +93,8 @@ def fit_formula(
     names = columns.names
     if family == "multinomial":
         names = [f"{label}: {name}" for label in answers.labels[1:] for name in columns.names]
-    whole = lines.whole_rows(answers.codes)
-    notes = [answers.note, *drawn.notes]
-    if many:
+    whole, notes = lines.whole_rows(answers.codes), [answers.note, *drawn.notes]
+    if asked is not None and further is None:
         notes.append(_NOT_LEARNED.format(len(columns.names), _MOST_ASKED))
     if whole < drawn.rows.num_rows:
         notes.append(f"{drawn.rows.num_rows - whole:,} rows with nulls in columns of the formula are left out.")

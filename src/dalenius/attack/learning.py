@@ -155,7 +155,7 @@ def _regressed(
         return found.logits_of(coding.dense(candidates.columns, rows), strata)
 
     def scores(rows: Integers, strata: Integers) -> Floats:
-        values: Floats = logits(rows, strata)[:, kind_of] + shares - of_kind[kind_of]
+        values: Floats = logits(rows, strata)[:, kind_of].astype(np.float64) + shares - of_kind[kind_of]
         return values
 
     if taught is candidates:
