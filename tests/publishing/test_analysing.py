@@ -13,8 +13,10 @@ import statsmodels.formula.api as smf
 from sklearn.linear_model import LogisticRegression
 
 import dalenius
-from dalenius.errors import UsageError
+from dalenius.errors import MemoryLimitError, UsageError
 from dalenius.infer.regression import fit
+from dalenius.model.memory import ReadingMemory
+from dalenius.release.folder import ReleaseFolder, open_release
 from tests.analysis.tables import DISEASES, patients
 
 
@@ -158,3 +160,12 @@ def test_people_with_several_rows_are_refused_with_the_reason() -> None:
     ):
         with pytest.raises(UsageError, match="which of somebody's rows has which value is not published"):
             call()
+
+
+@pytest.mark.parametrize("ask", ["complete", "to_arrow", "crosstab"])
+def test_what_does_not_fit_into_memory_is_refused_before_it_is_made(release: dalenius.Release, ask: str) -> None:
+    folder = open_release(release.path)
+    small = dalenius.Release(ReleaseFolder(folder.path, folder.manifest, memory=ReadingMemory(2**29, 2**15)))
+    words = ("ward", "disease") if ask == "crosstab" else ()
+    with pytest.raises(MemoryLimitError, match="would not fit into a memory of 512 MiB"):
+        getattr(small, ask)(*words)

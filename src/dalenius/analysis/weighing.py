@@ -66,6 +66,12 @@ class Weighing:
         own = [free_name(name, taken) for name in (PERSON, WEIGHT)]
         self.names = [own[0], *identifiers, *self._tables[0].names, own[1]]
 
+    def require_room(self) -> None:
+        """A MemoryLimitError if all weighted rows together are too many to be held."""
+        manifest, memory = self._folder.manifest, self._folder.memory
+        lines = manifest.rows * -(-manifest.rows // max(1, manifest.buckets))  # everybody with the values of a bucket
+        memory.require(lines * 8 * len(self.names), memory.engine, "all weighted rows at once")
+
     @property
     def notes(self) -> list[str]:
         """What to know of these weights in particular."""

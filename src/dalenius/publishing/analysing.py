@@ -65,6 +65,7 @@ class Analyses(Answers):
 
         lesson = self._lesson(column, progress) if weights == "learned" else None
         weighing = Weighing(self._folder, weights, column, lesson=lesson, progress=progress)
+        weighing.require_room()
         table = pa.concat_tables(weighing.pieces()).unify_dictionaries()
         return _as(kind, table, weighing.warning, weighing.notes)
 
