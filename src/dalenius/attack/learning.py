@@ -22,8 +22,7 @@ who has what is learned together with it:
     E   beliefs in proportion to exp (sum of f), matched within the bucket, where b has no say.
 
 The regression says the same, with a level for each stratum besides, and holds columns to be silent that tell little.
-Where there is much to be learned it guesses better (occupations of Adult: 43.8 % against 42.5 %), and on large census
-tables a little worse (51.1 % against 51.3 %).
+On the occupations of Adult (odds 4, strata) it guesses 44.6 % right, the second learner 42.7 % and naive Bayes 39.2 %.
 """
 
 from __future__ import annotations
