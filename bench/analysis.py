@@ -30,7 +30,7 @@ Rows = list[dict[str, Any]]
 
 def measured(part: str, asked: argparse.Namespace) -> Rows:
     if part == "models":
-        return analysis_models.measured(asked.data, asked.whole)
+        return analysis_models.measured(asked.data, whole=not asked.some)
     if part == "made-up":
         return [row for one in analysis_made_up.DESIGNS for row in analysis_made_up.measured(one, asked.releases)]
     if part == "tables":
@@ -132,7 +132,7 @@ def main() -> None:
     options.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     options.add_argument("--releases", type=int, default=200, help="of each made-up design")
     options.add_argument("--quantities", type=int, default=1000, help="of each real table")
-    options.add_argument("--whole", action="store_true", help="models from four fifths of all people")
+    options.add_argument("--some", action="store_true", help="models from 200,000 people, and not four fifths of all")
     options.add_argument("--out", type=Path, default=RESULTS, help="where the results go")
     options.add_argument("--show", action="store_true", help="only draw the results of an earlier run again")
     asked = options.parse_args()
