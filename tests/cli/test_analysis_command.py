@@ -240,3 +240,15 @@ def test_columns_of_numbers_and_words_are_written(run: Run, tmp_path: Path, form
     cells, figures = read(f"cells.{form}"), read(f"figures.{form}")
     assert cells["age"].to_pylist()[-1] == ("null" if form == "parquet" else None)  # as the reader of CSV has it
     assert float(figures["estimate"][0].as_py()) == pytest.approx(float(sum(paid)) / 300)
+
+
+@pytest.mark.parametrize(("width", "tables"), [("200", 1), ("80", 2), ("10", 5)])
+def test_a_wide_cross_tab_is_printed_in_parts(
+    run: Run, monkeypatch: pytest.MonkeyPatch, width: str, tables: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    lines = run("crosstab", "RELEASE", "ward", "disease", "--draws", "2").stdout.splitlines()
+    heads = [line.split() for line in lines if line.split()[:1] == ["ward"]]
+    assert len(heads) == tables
+    assert [name for head in heads for name in head[1:]] == DISEASES
+    assert all(len(line) <= int(width) for line in lines[:-1] if tables < 5)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from dalenius.analysis.cross_tabs import CrossTab, Independence
     from dalenius.publishing.published import Release
 
-_MOST_COLUMNS = 12  # of a cross-tab that is printed beside each other
+_BETWEEN = 3  # blanks between columns
 _SEED = click.option(
     "--seed", type=click.IntRange(min=0), metavar="N", help="Draw the same again (default: new draws each time)."
 )
@@ -256,16 +258,27 @@ def _crosstab_object(found: CrossTab, tested: Independence | None, lines: pd.Dat
 
 
 def _show(found: CrossTab, tested: Independence | None) -> None:
-    """Print estimates with their intervals, a few columns at a time."""
+    """Print estimates with their intervals, as many columns at a time as fit into the terminal, but at least one."""
     index, columns = found.table.index, found.table.columns
     heads = [_label(name) for name in index.names]
-    for start in range(0, len(columns), _MOST_COLUMNS):
-        chosen = range(start, min(start + _MOST_COLUMNS, len(columns)))
-        table = TextTable([*heads, *(_label(columns[place]) for place in chosen)], left=heads)
-        for row in range(len(index)):
-            label = index[row] if index.nlevels > 1 else (index[row],)
-            table.add(*map(_label, label), *(_cell(found, row, place) for place in chosen))
+    labels = [
+        [_label(own) for own in (index[row] if index.nlevels > 1 else (index[row],))] for row in range(len(index))
+    ]
+    cells = [
+        [_label(columns[place]), *(_cell(found, row, place) for row in range(len(index)))]
+        for place in range(len(columns))
+    ]
+    widths = [max(map(len, column)) + _BETWEEN for column in cells]
+    room = get_terminal_size().columns - sum(max(map(len, own)) + _BETWEEN for own in zip(heads, *labels, strict=True))
+    start = 0
+    while start < len(columns):
+        stop = start + max(1, sum(wide <= room for wide in accumulate(widths[start:])))
+        shown = cells[start:stop]
+        table = TextTable([*heads, *(column[0] for column in shown)], left=heads)
+        for row, label in enumerate(labels):
+            table.add(*label, *(column[row + 1] for column in shown))
         table.show()
+        start = stop
     whose = "the table" if found.target == "table" else "a population of as many people"
     click.echo(f"Estimated counts of {whose} with 95 % intervals, from {found.draws:,} draws.")
     if tested is not None:
