@@ -103,14 +103,18 @@ def _with_error(row: dict[str, Any], name: str) -> str:
 def picture(points: Rows, title: str) -> Any:
     """How often intervals hold."""
     base = altair.Chart(altair.InlineData(values=points))
-    across = {"title": "intervals that hold the truth (%)", "scale": altair.Scale(domain=[50, 100])}
+    across: dict[str, Any] = {"title": "intervals that hold the truth (%)", "scale": altair.Scale(domain=[50, 100])}
     marks = base.mark_point(filled=True, size=80).encode(
         x=altair.X("percent:Q", **across),
         y=altair.Y("of:N", title=None, sort=None, axis=altair.Axis(labelLimit=260)),
         color=altair.Color("quantity:N", title=None),
         shape=altair.Shape("quantity:N", title=None),
     )
-    nominal = altair.Chart(altair.InlineData(values=[{"x": 95}])).mark_rule(strokeDash=[4, 3]).encode(x=altair.X("x:Q", **across))
+    nominal = (
+        altair.Chart(altair.InlineData(values=[{"x": 95}]))
+        .mark_rule(strokeDash=[4, 3])
+        .encode(x=altair.X("x:Q", **across))
+    )
     return (nominal + marks).properties(width=300, height=220, title=title)
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dalenius.publishing.published import Release
 
 _BETWEEN = 3  # blanks between columns
+_NO_TERMINAL = (240, 24)
 _SEED = click.option(
     "--seed", type=click.IntRange(min=0), metavar="N", help="Draw the same again (default: new draws each time)."
 )
@@ -269,7 +270,9 @@ def _show(found: CrossTab, tested: Independence | None) -> None:
         for place in range(len(columns))
     ]
     widths = [max(map(len, column)) + _BETWEEN for column in cells]
-    room = get_terminal_size().columns - sum(max(map(len, own)) + _BETWEEN for own in zip(heads, *labels, strict=True))
+    room = get_terminal_size(_NO_TERMINAL).columns - sum(
+        max(map(len, own)) + _BETWEEN for own in zip(heads, *labels, strict=True)
+    )
     start = 0
     while start < len(columns):
         stop = start + max(1, sum(wide <= room for wide in accumulate(widths[start:])))
