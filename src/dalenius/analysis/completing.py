@@ -166,20 +166,14 @@ class _Slots:
         slot_buckets = np.searchsorted(numbers, piece.slot_buckets[number])
         self._fakes = (len(slot_buckets) - len(bucket_of)) // max(1, len(numbers))
         self._swaps = Swaps(bucket_of.astype(np.int64), slot_buckets, self._fakes)
-        self._kinds = learned.kinds.of(piece.slots[number])
+        self._standing = learned.kinds.standing(piece.slots[number])
         self._sweeps = SWEEPS if learned.regression is not None else 0
         if self._fakes:
             self._shares = np.log(learned.shares(strata))
 
     def draw(self, logits: Singles, random: np.random.Generator) -> Integers:
         """A slot for every row; fakes are what nobody gets."""
-        number = logits.shape[1]
         if self._fakes:  # of every bucket as many rows more
             logits = np.concatenate([logits, np.repeat(self._shares, self._fakes, axis=0).astype(np.float32)])
-        flat = logits.ravel()
-
-        def fits(rows: Integers, kinds: Integers) -> Floats:
-            found: Floats = flat.take(rows * number + kinds)
-            return found
-
-        return self._swaps.draw(self._kinds, fits, self._sweeps, random)[: self._rows]
+        fits = partial(self._standing.logits, logits)
+        return self._swaps.draw(self._standing.codes, fits, self._sweeps, random)[: self._rows]

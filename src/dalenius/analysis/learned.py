@@ -22,11 +22,39 @@ from dalenius.verify.stated_bands import value_codes
 
 MOST_CELLS = 2**24  # rows times kinds of values, that are learned from: four bytes each, in three tables
 _MOST_RANGES = 16  # of numbers that are not in bands
+_MOST_KNOTS = 2**12  # at which it is known where numbers stand among their kinds
 _LEAST = 1e-9
 _MANY_STRATA = 20
 _CONFUSED = 0.05  # of the variance that random buckets would have
 
 Further = Callable[[pa.Table], Singles]  # rows to features that are to be learned without being held to be silent
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where slots stand: in a kind, or, if they are numbers, as far as `above` from there to the next kind.
+
+    Kinds of numbers are ranges that follow each other, and stand for the number in their middle. What the model says of
+    a number is between what it says of the kinds around it; below the first middle and above the last it goes on
+    straight.
+    """
+
+    kinds: Integers
+    above: Singles | None
+
+    @property
+    def codes(self) -> Integers:
+        """A number for every slot, the same only for slots that stand at the same place."""
+        return self.kinds if self.above is None else np.arange(len(self.kinds))
+
+    def logits(self, table: Singles, rows: Integers, codes: Integers) -> Singles:
+        """What a table of rows by kinds says of some rows and slots; of the latter it takes the codes."""
+        flat, kinds = table.ravel(), codes if self.above is None else self.kinds[codes]
+        places = rows * table.shape[1] + kinds
+        found: Singles = flat.take(places)
+        if self.above is not None:
+            found += self.above[codes] * (flat.take(places + 1, mode="clip") - found)
+        return found
 
 
 class Kinds:
@@ -46,9 +74,11 @@ class Kinds:
         column = manifest.columns.sensitive
         kind = named_type(column.type)
         numeric = not (is_text(kind) or pa.types.is_boolean(kind))
-        self._ranges = numeric and len(slots.names) == 1 and manifest.bands is None
+        self._banded = manifest.bands is not None
+        self._ranges = numeric and len(slots.names) == 1 and not self._banded
         self._keys, self._kinds = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._ranged, self.number = False, 0
+        self._knots: tuple[Floats, Floats] | None = None  # numbers, and where they stand
 
     def learn(self, table: pa.Table) -> Integers:
         """Make kinds of what is there, and give those of the slots."""
@@ -63,7 +93,20 @@ class Kinds:
             kinds, self.number = frequent_kinds(counts.astype(np.float64))
         self._keys, self._kinds = keys, kinds
         of_slots: Integers = kinds[places]
+        if self._ranged or (self._banded and self.number == len(keys)):
+            self._knots = _knots(_as_numbers(table), of_slots)
         return of_slots
+
+    def standing(self, table: pa.Table) -> Standing:
+        """Where slots stand."""
+        kinds = self.of(table)
+        if self._knots is None:
+            return Standing(kinds, None)
+        numbers, places = self._knots
+        last = max(0, round(places[-1]) - 1)  # the last kind that has a next one
+        found = np.interp(_as_numbers(table), numbers, places)
+        at = np.where(np.isnan(found), kinds, np.clip(np.floor(found), 0, last)).astype(np.int64)
+        return Standing(at, np.nan_to_num(found - at).astype(np.float32))
 
     def of(self, table: pa.Table) -> Integers:
         """The kinds of slots."""
@@ -80,6 +123,37 @@ class Kinds:
             parts = [codes.of(chunk) for chunk in column.chunks] or [np.zeros(0, np.int32)]
             key = key * (len(codes.texts) + 1) + np.concatenate(parts)
         return key
+
+
+def _as_numbers(table: pa.Table) -> Floats:
+    """The only column of a table as floating-point numbers, where a null is no number."""
+    column = table.column(0)
+    plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    if pa.types.is_temporal(plain.type):
+        plain = plain.cast(pa.int32() if plain.type.bit_width == 32 else pa.int64())
+    numbers: Floats = plain.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _knots(numbers: Floats, kinds: Integers) -> tuple[Floats, Floats] | None:
+    """Where numbers stand: in kind k, from k - 1/2 for the smallest to k + 1/2 for the largest, by their ranks there.
+
+    None if all numbers are of one kind.
+    """
+    some = np.isfinite(numbers)
+    different, firsts, counts = np.unique(numbers[some], return_index=True, return_counts=True)
+    if not len(different):
+        return None
+    of_numbers = kinds[some][firsts]
+    if of_numbers[0] == of_numbers[-1]:
+        return None
+    middles = np.cumsum(counts) - counts / 2
+    before = np.searchsorted(of_numbers, of_numbers)
+    ends = np.append(0, np.cumsum(counts))
+    first, last = ends[before], ends[np.searchsorted(of_numbers, of_numbers, side="right")]
+    stands = of_numbers + (middles - first) / (last - first) - 0.5
+    chosen = np.unique(np.linspace(0, len(different) - 1, _MOST_KNOTS).astype(np.int64))
+    return different[chosen], stands[chosen]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from dalenius.analysis.learned import Learned, Lesson, candidates_of
+from dalenius.analysis.learned import Learned, Lesson, Standing, candidates_of
 from dalenius.analysis.pieces import Piece, distinct_rows, free_name, read_pieces, slot_tables
 from dalenius.errors import UsageError
 from dalenius.infer.candidates import Block, Candidates, Floats, Integers
@@ -92,12 +92,13 @@ class Weighing:
         values, of_slots = distinct_rows(piece.slots[0])
         candidates = candidates_of(piece, 0, of_slots, values.num_rows, ())
         if learned is not None:
-            kind_of, logits, totals = self._model(piece, learned, values, candidates)
+            standing, logits, totals = self._model(piece, learned, values, candidates)
         people, chosen, weights = [], [], []
         for block in candidates.blocks:
             if learned is not None:
-                kinds = kind_of[block.values]
-                shares = np.exp(logits[block.rows[:, :, None], kinds[:, None, :]])
+                codes = standing.codes[block.values]
+                shares = np.exp(standing.logits(logits, block.rows[:, :, None], codes[:, None, :]))
+                kinds = standing.kinds[block.values]
                 share = matched(block, shares, np.take_along_axis(totals[block.buckets], kinds, axis=1), _PASSES)
             else:
                 share = _alike(block)
@@ -118,13 +119,13 @@ class Weighing:
 
     def _model(
         self, piece: Piece, learned: Learned, values: pa.Table, candidates: Candidates
-    ) -> tuple[Integers, Singles, Floats]:
-        """The kind of each value, how probable kinds are for rows, and how frequent in the strata of buckets."""
+    ) -> tuple[Standing, Singles, Floats]:
+        """Where each value stands, how probable kinds are for rows, and how frequent in the strata of buckets."""
         assert self.lesson is not None  # noqa: S101 (it is whose `learned` this is)
         strata, buckets = self.lesson.strata(piece.buckets), self.lesson.strata(candidates.numbers)
         logits = learned.logits(self.lesson.columns_of(piece.rows), strata, None, self.lesson.further_of(piece.rows))
         logits -= logits.max(axis=1, keepdims=True)
-        return learned.kinds.of(values), logits, learned.shares(buckets)
+        return learned.kinds.standing(values), logits, learned.shares(buckets)
 
 
 def _alike(block: Block) -> Floats:

@@ -24,7 +24,8 @@ a prior worth one slope of 0.1. Where there is nothing to learn τ goes towards 
 
 **Draws.** First τ is drawn. With the τ of the fit, squares add up to a chi-square number times their expectation under
 another τ', which is like the sum above; the prior is half a Cauchy distribution. Then λ is drawn, given how far the
-release pulls at each slope. With the precision P' that follows, slopes and levels scatter around
+release pulls at each slope. No slope is believed to be smaller than some 0.5: that columns are silent is a good guess,
+and nothing that an interval may rest on. With the precision P' that follows, slopes and levels scatter around
 
     θ + (H + P')^-1 (P θ - P' θ)
 
@@ -62,7 +63,8 @@ _WIDER = 1.2  # draws scatter by so much more than if slopes were the same for e
 _FREEDOM = 2.0  # degrees of freedom of the t distribution that slopes of a part have
 _FACTORS = np.geomspace(1 / 8, 8**4, 21)  # variances of slopes, as shares of what is usual in their part
 _PRIOR = -_FREEDOM / 2 * (np.log(_FACTORS) + 1 / _FACTORS)  # the logarithm of how frequent these are
-_TYPICAL = 0.5  # τ, as draws believe: half of all are larger
+_TYPICAL = 2.0  # τ, as draws believe: half of all are larger
+_ALLOWED = 0.5  # the least deviation of a slope that draws believe in: intervals must not rest on silence
 _GRID = np.geomspace(0.01, 10, 61)  # of τ
 
 _Place = tuple[Singles, Singles, Pair]  # q - p, p, and the derivative of the likelihood
@@ -125,7 +127,7 @@ class Regression:
         """Slopes and levels that could be behind the release."""
         drawn = np.array([random.choice(_GRID, p=belief) for belief in self._beliefs])
         variances = drawn[self.design.coding.part_of][:, None] ** 2
-        variances = variances * self._stretched(variances, random)
+        variances = np.maximum(variances * self._stretched(variances, random), _ALLOWED**2)
         system = System(self.design, self._curvature, Variances(variances, float(drawn[-1] ** 2)))
         slopes, levels = self._noise(random)
         slopes += np.sqrt(system.slopes) * random.standard_normal(slopes.shape)
