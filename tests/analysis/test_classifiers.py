@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -11,8 +12,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import scipy.sparse
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -20,12 +22,18 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 
 import dalenius
+from dalenius.analysis import classifiers
 from dalenius.analysis.classifiers import fit_classifier
-from dalenius.errors import UsageError
+from dalenius.analysis.learned import Lesson
+from dalenius.analysis.pieces import slot_tables
+from dalenius.errors import MemoryLimitError, UsageError
+from dalenius.model.memory import ReadingMemory
+from dalenius.model.progress import Silent
 from dalenius.release.folder import ReleaseFolder
 from tests.analysis.tables import DISEASES, patients, released
 
 IDENTIFIERS = ["age", "ward"]
+pytestmark = pytest.mark.filterwarnings("ignore:Buckets are nearly all alike")
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +154,94 @@ def test_values_of_any_kind_are_predicted(tmp_path: Path, kind: str) -> None:
     table = pa.table({"age": [place % 40 for place in range(rows)], "value": values[kind]})
     found = fit_classifier(released(table, tmp_path / "r", "value"), LogisticRegression(max_iter=300))
     assert list(found.classes_) == expected[kind]
+
+
+@pytest.mark.parametrize(
+    ("values", "classes"),
+    [
+        ([1, 2, None], ["1", "2", "null"]),
+        (["a", "b", None], ["a", "b", "unknown"]),  # a text, which was published
+        ([0.5, float("nan"), None], ["0.5", "null"]),
+        ([1, 2, 3], [1, 2, 3]),
+    ],
+)
+def test_a_null_is_a_class_that_is_called_null(tmp_path: Path, values: list[Any], classes: list[Any]) -> None:
+    """As it is in cross-tabs; and numbers stay numbers without one."""
+    rows = 600
+    table = pa.table({"age": [place % 40 for place in range(rows)], "value": [values[n % 3] for n in range(rows)]})
+    folder = released(table, tmp_path / "r", "value", null_value="unknown")
+    found = fit_classifier(folder, LogisticRegression(max_iter=300))
+    assert found.classes_.tolist() == classes
+
+
+def test_a_null_has_a_name_that_no_value_has() -> None:
+    names, places = classifiers._classes(["None", "null", None])
+    assert names.tolist() == ["None", "null", "null (no value)"]
+    assert places.tolist() == [0, 1, 2]
+
+
+def alike(folder: Path) -> dalenius.Release:
+    """Nearly every bucket has one "yes"."""
+    random = np.random.default_rng(0)
+    ill = np.where(random.random(2000) < 0.25, "yes", "no")
+    released(pa.table({"age": random.integers(18, 90, 2000), "ill": ill}), folder, "ill", strata="none")
+    return dalenius.load(folder)
+
+
+def test_notes_come_with_the_model_and_as_warnings(tmp_path: Path, folder: ReleaseFolder) -> None:
+    release = alike(tmp_path / "r")
+    with pytest.warns(UserWarning, match="Buckets are nearly all alike") as caught:
+        found = release.fit(LogisticRegression())
+    notes = [str(one.message) for one in caught]
+    assert [one.filename for one in caught] == [__file__] * len(notes)
+    assert list(found.dalenius_notes_) == notes
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fit_classifier(folder, LogisticRegression(max_iter=500)).dalenius_notes_ == ()
+
+
+class Seen(LogisticRegression):  # type: ignore[misc]
+    """Keeps what it was fitted to."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:  # noqa: N803 (scikit-learn's name)
+        self.given_ = X
+        return super().fit(X, y, sample_weight=sample_weight)
+
+
+def towns(rows: int = 1500) -> pa.Table:
+    """Fifty towns, in the first twenty of which most are ill."""
+    random = np.random.default_rng(3)
+    town = random.integers(0, 50, rows)
+    ill = np.where(random.random(rows) < np.where(town < 20, 0.8, 0.2), "yes", "no")
+    columns = {"town": [f"t{place:02}" for place in town.tolist()], "age": random.integers(20, 80, rows), "ill": ill}
+    return pa.table(columns)
+
+
+def test_many_categories_are_sparse_where_the_classifier_takes_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = towns()
+    folder, people = released(table, tmp_path / "r", "ill"), table.to_pandas()
+    sparse = fit_classifier(folder, Seen(max_iter=500))
+    assert scipy.sparse.issparse(sparse.steps[-1][1].given_)
+    trees = fit_classifier(folder, HistGradientBoostingClassifier(max_iter=5))
+    assert trees.predict_proba(people).shape == (len(people), 2)
+    monkeypatch.setattr(classifiers, "_takes_sparse", lambda _: False)
+    dense = fit_classifier(folder, Seen(max_iter=500))
+    assert isinstance(dense.steps[-1][1].given_, np.ndarray)
+    assert sparse.predict_proba(people) == pytest.approx(dense.predict_proba(people), abs=0.01)
+
+
+@pytest.mark.parametrize("spare", [2**15, 2**20])
+def test_rows_that_do_not_fit_into_memory_are_refused(tmp_path: Path, spare: int) -> None:
+    folder = released(towns(), tmp_path / "r", "ill")
+    lesson = Lesson(folder, slot_tables(folder), Silent())
+    assert lesson.learned
+    small = ReleaseFolder(folder.path, folder.manifest, memory=ReadingMemory(2**29, spare))
+    with pytest.raises(MemoryLimitError, match="classifier would not fit into a memory of 512 MiB"):
+        fit_classifier(small, HistGradientBoostingClassifier(), lesson=lesson)
+    if spare == 2**20:  # fifty columns of zeros and ones do not fit, and what they stand for does
+        assert fit_classifier(small, LogisticRegression(max_iter=500), lesson=lesson)
 
 
 def test_people_from_elsewhere_are_predicted_whatever_their_file_made_of_columns(tmp_path: Path) -> None:

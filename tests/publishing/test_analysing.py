@@ -62,6 +62,7 @@ def test_the_same_seed_draws_the_same_in_memory_and_as_files(release: dalenius.R
     assert release.complete(1, seed=4)[0].disease.tolist() != release.complete(1, seed=5)[0].disease.tolist()
 
 
+@pytest.mark.filterwarnings("ignore:Buckets are nearly all alike")
 def test_it_learns_once(release: dalenius.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fits: list[object] = []
 

@@ -12,6 +12,7 @@ the weights of each come from a classifier that was fitted to the other. The las
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +23,10 @@ from dalenius.analysis.outcomes import plain_values, with_floats
 from dalenius.analysis.pieces import distinct_rows, slot_tables
 from dalenius.analysis.rubin import require_pandas
 from dalenius.errors import MissingExtraError, UsageError
-from dalenius.infer.candidates import Block, Candidates, Floats
+from dalenius.infer.candidates import Block, Candidates, Floats, Integers
 from dalenius.infer.features import Singles
 from dalenius.infer.regression import matched
+from dalenius.model.memory import ReadingMemory
 from dalenius.model.progress import Progress, Silent
 from dalenius.release.folder import ReleaseFolder
 
@@ -38,7 +40,9 @@ _MOST_CATEGORIES = 100  # of a column of text that a classifier without a pipeli
 _HALVES = 2
 _FEW = 20  # buckets, of which a half is too little to learn from
 _NULL = "null"
-_PREDICTED = 2**22  # cells of probabilities at a time
+_PREDICTED = 2**22  # cells of features and probabilities at a time
+_CELL = 8  # bytes
+_TABLES = 3  # of lines by values that are there at once
 
 
 def fit_classifier(
@@ -52,7 +56,8 @@ def fit_classifier(
 ) -> Any:
     """A fitted copy of a classifier, which takes quasi-identifiers as a DataFrame and predicts the sensitive value.
 
-    A pipeline is taken as it is. Anything else gets one: texts are one-hot, and numbers scaled.
+    A pipeline is taken as it is. Anything else gets one: texts are one-hot, and numbers scaled. What to know of what
+    was learned is in `dalenius_notes_`, and a warning each.
     """
     _require_classifier(classifier)
     names = folder.manifest.sensitive_names
@@ -63,8 +68,10 @@ def fit_classifier(
         )
     progress = progress or Silent()
     lesson = lesson or Lesson(folder, slot_tables(folder, [column or names[0]]), progress)
-    weighted = _Weighted(lesson, column or names[0])
+    weighted = _Weighted(lesson, column or names[0], folder.memory)
     model = _with_pipeline(classifier, weighted.people)
+    needed = weighted.most_rows * _bytes_of_row(classifier, weighted.people)
+    folder.memory.require(needed, folder.memory.engine, "the rows for a classifier")
     progress.stage("Fitting", rounds, "rounds")
     for number in range(rounds):
         if number < rounds - 1:
@@ -72,17 +79,21 @@ def fit_classifier(
         else:
             model = weighted.fitted(model, None)
         progress.advance(1)
+    model.dalenius_notes_ = tuple(lesson.notes)
+    for note in lesson.notes:
+        warnings.warn(note, UserWarning, stacklevel=3)  # where the release is asked
     return model
 
 
 class _Weighted:
     """People of a release who differ in quasi-identifiers, and the weights of the values that rows may have."""
 
-    def __init__(self, lesson: Lesson, column: str) -> None:
+    def __init__(self, lesson: Lesson, column: str, memory: ReadingMemory) -> None:
         sample, learned = lesson.sample, lesson.learned[0]
         place = sample.slots[0].column_names.index(column)
-        different, of_slots = distinct_rows(sample.slots[0].select([place]))
-        self._values = _classes(different.column(0).to_pylist())
+        different, places = distinct_rows(sample.slots[0].select([place]))
+        self._values, of_values = _classes(different.column(0).to_pylist())
+        of_slots = of_values[places]
         if len(self._values) < 2:
             raise UsageError(f"{column!r} is the same for everybody, so there is nothing to predict", "Choose another.")
         if len(self._values) > _MOST_VALUES:
@@ -91,6 +102,8 @@ class _Weighted:
                 "For numbers use family='linear'; for codes fit a condition: 'I(column == value) ~ ...'.",
             )
         lines, self._line_of = distinct_rows(sample.rows)
+        needed = lines.num_rows * (_CELL * lines.num_columns + _TABLES * _CELL * len(self._values))
+        memory.require(needed, memory.engine, "what is predicted with a classifier")
         self.people: pd.DataFrame = with_floats(plain_values(lines)).to_pandas()
         self._candidates = candidates_of(sample, 0, of_slots, len(self._values), ())
         self._half = np.random.default_rng(0).permutation(len(self._candidates.numbers)) % _HALVES
@@ -101,6 +114,12 @@ class _Weighted:
         self._weights = self._beliefs(
             lambda block: np.exp(logits[block.rows[:, :, None], kind_of[block.values][:, None, :]])
         )
+
+    @property
+    def most_rows(self) -> int:
+        """How many rows with a weight there are at most: lines with a value that somebody of them may have."""
+        pairs = sum(block.rows.size * block.values.shape[1] for block in self._candidates.blocks)
+        return min(int(pairs), len(self.people) * len(self._values))
 
     def learn(self, model: Any) -> None:
         """The weights of each half from a classifier that was fitted to the other, unless there is too little of it."""
@@ -139,7 +158,7 @@ class _Weighted:
         number = len(self._values)
         table = np.full((len(self.people), number), _LEAST)
         places = [int(np.flatnonzero(self._values == one)[0]) for one in model.classes_]
-        step = max(1, _PREDICTED // number)
+        step = max(1, _PREDICTED // (number + _features(self.people)))
         for start in range(0, len(self.people), step):
             table[start : start + step, places] = model.predict_proba(self.people.iloc[start : start + step])
         return table
@@ -152,10 +171,14 @@ class _Weighted:
         return found
 
 
-def _classes(values: list[Any]) -> Any:
-    """Values as scikit-learn takes them: whole numbers as they are, and whatever else as text."""
-    whole = all(isinstance(value, bool | int) for value in values)
-    return np.array(values) if whole else np.array([str(value) for value in values], dtype=object)
+def _classes(values: list[Any]) -> tuple[Any, Integers]:
+    """Values as scikit-learn takes them, and the place of each: whole numbers as they are, whatever else as text."""
+    if all(isinstance(value, bool | int) for value in values):
+        return np.array(values), np.arange(len(values))
+    null = _NULL if _NULL not in values else f"{_NULL} (no value)"
+    texts = [null if value is None or value != value else str(value) for value in values]
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}  # None and NaN are both null
+    return np.array(list(places), dtype=object), np.array([places[text] for text in texts])
 
 
 def _frequencies(candidates: Candidates, lesson: Lesson) -> Floats:
@@ -207,11 +230,39 @@ def _with_pipeline(classifier: Any, people: pd.DataFrame) -> Any:
     numbers = list(people.select_dtypes("number").columns)
     texts = [name for name in people.columns if name not in numbers]
     encoder = OneHotEncoder(
-        handle_unknown="infrequent_if_exist", max_categories=_MOST_CATEGORIES, sparse_output=False, dtype=np.float32
+        handle_unknown="infrequent_if_exist",
+        max_categories=_MOST_CATEGORIES,
+        sparse_output=_takes_sparse(own),
+        dtype=np.float32,
     )
     plain = make_pipeline(FunctionTransformer(_as_texts), encoder)
     whole = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
     return make_pipeline(ColumnTransformer([("texts", plain, texts), ("numbers", whole, numbers)]), own)
+
+
+def _takes_sparse(classifier: Any) -> bool:
+    """Whether a classifier says that it takes sparse matrices."""
+    try:
+        from sklearn.utils import get_tags
+
+        return bool(get_tags(classifier).input_tags.sparse)
+    except (ImportError, AttributeError):  # an older scikit-learn, or a classifier made for one
+        return False
+
+
+def _bytes_of_row(classifier: Any, people: pd.DataFrame) -> int:
+    """What a row takes that a classifier is fitted to: as it is, and as the numbers that its pipeline makes of it."""
+    plain = _CELL * (len(people.columns) + 2)  # with its value and its weight
+    if hasattr(classifier, "steps") or _takes_sparse(classifier):
+        return 2 * plain
+    return plain + _CELL * _features(people)
+
+
+def _features(people: pd.DataFrame) -> int:
+    """How many numbers become of a row, at most."""
+    texts = people.select_dtypes(exclude="number")
+    categories = sum(min(_MOST_CATEGORIES, int(texts[name].nunique()) + 1) for name in texts.columns)
+    return categories + 2 * (len(people.columns) - len(texts.columns))  # numbers come with whether there is one
 
 
 def _as_texts(frame: pd.DataFrame) -> pd.DataFrame:

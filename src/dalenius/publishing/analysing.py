@@ -163,7 +163,8 @@ class Analyses(Answers):
         A formula needs a `family`: "logit", "multinomial" or "linear" (for numbers). Its coefficients have standard
         errors that account for what is unknown, for whatever the people are a sample of ("population") or for the
         published "table" alone. A classifier gives a fitted copy that predicts the sensitive `column` from
-        quasi-identifiers. A formula is code: do not take it from somebody whom you do not trust.
+        quasi-identifiers; notes of what was learned are in its `dalenius_notes_`, and each is a `UserWarning`. A
+        formula is code: do not take it from somebody whom you do not trust.
         """
         if not isinstance(model, str):
             from dalenius.analysis.classifiers import fit_classifier
