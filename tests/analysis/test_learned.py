@@ -69,6 +69,44 @@ def test_numbers_that_were_not_in_the_sample_are_of_the_range_around_them(tmp_pa
     assert np.bincount(found).max() < 2 * 600 / kinds.number
 
 
+def test_nulls_are_no_large_numbers(tmp_path: Path) -> None:
+    income = [*range(580), *[None] * 20]
+    table = patients(600).drop_columns(["disease"]).append_column("income", pa.array(income, pa.int64()))
+    folder = released(table, tmp_path / "r", "income", strata=None, null_value="unknown")
+    kinds = Kinds(slot_tables(folder)[0])
+    st = folder.table("st").drop_columns(["bucket"])
+    found, null = kinds.learn(st), st["income"].is_null().to_numpy(zero_copy_only=False)
+    assert set(found[null].tolist()) == {kinds.number - 1}
+    assert kinds.number - 1 not in found[~null]
+    standing = kinds.standing(st)
+    assert standing.above is not None
+    place = standing.kinds + standing.above
+    assert (place[null] == kinds.number - 1).all()
+    assert place[~null].max() <= kinds.number - 2 + 0.5
+
+
+def test_numbers_stand_between_the_middles_of_their_ranges(tmp_path: Path) -> None:
+    """By ranks: a range of many has its middle in the middle, its ends half way to the next ones."""
+    table = patients(600).drop_columns(["disease"]).append_column("income", pa.array(range(600), pa.int64()))
+    folder = released(table, tmp_path / "r", "income", strata=None)
+    kinds = Kinds(slot_tables(folder)[0])
+    numbers = pa.table({"income": pa.array(range(600), pa.int64())})
+    of_numbers = kinds.learn(numbers)
+    standing = kinds.standing(numbers)
+    assert standing.above is not None
+    place = standing.kinds + standing.above
+    assert (np.diff(place) > 0).all()
+    assert (np.abs(place - of_numbers) <= 0.5).all()
+    for kind in range(kinds.number):
+        own = np.flatnonzero(of_numbers == kind)
+        expected = kind + (np.arange(len(own)) + 0.5) / len(own) - 0.5
+        np.testing.assert_allclose(place[own], expected, atol=1e-5)
+    # a model that is straight across kinds is straight across numbers, beyond the outermost middles as well
+    table_of_model = np.outer([0.0, 1.0, -2.0], np.arange(kinds.number)).astype(np.float32)
+    said = standing.logits(table_of_model, np.ones(600, np.int64), standing.codes)
+    np.testing.assert_allclose(said, place, atol=1e-4)
+
+
 def test_strata_are_those_of_the_manifest(tmp_path: Path) -> None:
     made = three_strata()
     folder = open_release(made.write(tmp_path))

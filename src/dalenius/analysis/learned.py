@@ -74,6 +74,8 @@ class Kinds:
         column = manifest.columns.sensitive
         kind = named_type(column.type)
         numeric = not (is_text(kind) or pa.types.is_boolean(kind))
+        null = manifest.null_value
+        self._null = [entry.value for entry in manifest.values].index(null) if null is not None else -1
         self._banded = manifest.bands is not None
         self._ranges = numeric and len(slots.names) == 1 and not self._banded
         self._keys, self._kinds = np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -85,8 +87,10 @@ class Kinds:
         keys, places, counts = np.unique(self._key(table), return_inverse=True, return_counts=True)
         self._ranged = self._ranges and len(keys) > MOST_KINDS
         if self._ranged:
-            middles = np.cumsum(counts) - counts / 2
-            ranges = np.minimum(middles * _MOST_RANGES / counts.sum(), _MOST_RANGES - 1).astype(np.int64)
+            there = np.where(keys == self._null, 0, counts)
+            middles = np.cumsum(there) - there / 2
+            ranges = np.minimum(middles * _MOST_RANGES / there.sum(), _MOST_RANGES - 1).astype(np.int64)
+            ranges[keys == self._null] = _MOST_RANGES  # a kind of its own, and none of numbers
             kinds = np.unique(ranges, return_inverse=True)[1].astype(np.int64)
             self.number = int(kinds.max()) + 1
         else:
