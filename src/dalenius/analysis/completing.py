@@ -22,7 +22,7 @@ import pyarrow as pa
 from dalenius.analysis.learned import Further, Learned, Lesson
 from dalenius.analysis.pieces import Piece, free_name, read_pieces, slot_tables
 from dalenius.errors import UsageError
-from dalenius.infer.candidates import Floats, Integers
+from dalenius.infer.candidates import Integers
 from dalenius.infer.curvature import Pair
 from dalenius.infer.features import Singles
 from dalenius.infer.swaps import Swaps
