@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -285,6 +286,77 @@ def test_values_that_a_program_does_not_have_are_refused(tmp_path: Path) -> None
     with pytest.raises(InputError, match=r"a \.dta file cannot have") as error:
         write_draws(completion(folder), tmp_path / "draws", "dta")
     assert not any(disease in str(error.value) for disease in DISEASES)
+
+
+BIG = 2**53 + 1  # the first whole number that a floating-point number does not hold
+
+
+@pytest.mark.parametrize("kind", ["dta", "sav"])
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([BIG] * 60, pa.int64()),
+        pa.array([None, -BIG] * 30, pa.int64()),
+        pa.array([2**63 + place for place in range(60)], pa.uint64()),
+        pa.array([Decimal(BIG)] * 60, pa.decimal128(20, 0)),
+        pa.array([Decimal(f"{BIG}.25")] * 60, pa.decimal128(20, 2)),
+    ],
+)
+def test_numbers_that_would_be_rounded_are_refused(tmp_path: Path, kind: Format, column: pa.Array) -> None:
+    folder = released(patients(60).drop_columns(["name"]).append_column("code", column), tmp_path / "r",
+                      quasi_identifiers=["age", "code"])  # fmt: skip
+    with pytest.raises(InputError, match=rf"beyond 2\^53, which a \.{kind} file cannot have(.|\n)*parquet") as error:
+        write_draws(Completion(folder, 1), tmp_path / "draws", kind)
+    assert str(BIG) not in str(error.value)
+    assert not (tmp_path / "draws").exists()
+
+
+@pytest.mark.parametrize("kind", ["dta", "sav"])
+def test_the_largest_number_that_is_not_rounded_is_written(tmp_path: Path, kind: Format) -> None:
+    codes = pa.array([None if place % 9 == 0 else 2**53 - place % 2 for place in range(60)], pa.int64())
+    folder = released(patients(60).drop_columns(["name"]).append_column("code", codes), tmp_path / "r",
+                      quasi_identifiers=["age", "code"])  # fmt: skip
+    write_draws(Completion(folder, 1), tmp_path / "draws", kind)
+    found = READERS[kind](tmp_path / "draws" / f"draw-01.{kind}")["code"].dropna().tolist()
+    assert sorted(map(int, found)) == sorted(code for code in codes.to_pylist() if code is not None)
+
+
+@pytest.fixture(name="few_files")
+def with_few_files() -> Iterator[int]:
+    """As many files as a program may have open, until it asks for more, and those that it can ask for."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = len(list(Path("/proc/self/fd").iterdir())) + 20
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, before[1]))
+    yield few
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_more_draws_are_written_than_files_may_be_open_at_first(
+    folder: ReleaseFolder, tmp_path: Path, few_files: int
+) -> None:
+    names = write_draws(Completion(folder, few_files + 10, seed=1), tmp_path / "draws", "csv")
+    assert len(names) == few_files + 11
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == few_files  # as it was
+
+
+def test_draws_for_which_no_files_may_be_open_are_refused_before_anything_is_learned(
+    folder: ReleaseFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _kind: (256, 256))
+    monkeypatch.setattr("dalenius.analysis.learned.fit", None)
+    with pytest.raises(UsageError, match=r"300 draws(.|\n)*256(.|\n)*Ask for fewer draws") as error:
+        write_draws(Completion(folder, 300), tmp_path / "draws", "csv")
+    assert str(tmp_path) not in str(error.value)
+    assert not (tmp_path / "draws").exists()
+
+
+def test_draws_are_not_put_into_a_release(tmp_path: Path) -> None:
+    folder = released(patients(60), tmp_path / "release")
+    for place in ("draws", "a/b/draws"):
+        with pytest.raises(UsageError, match="in the folder of a release"):
+            write_draws(completion(folder), tmp_path / "release" / place, "csv", force=True)
+    (tmp_path / "manifest.json").write_text("{}")  # as other programs have, too
+    write_draws(completion(folder), tmp_path / "new" / "draws", "csv")
 
 
 @pytest.mark.parametrize("name", ["int", "_n", "str12", "if"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -23,8 +24,9 @@ from dalenius.analysis.generalised import Family
 from dalenius.analysis.learned import Further
 from dalenius.analysis.outcomes import draw_outcomes, plain_values
 from dalenius.analysis.rubin import Pooled
-from dalenius.errors import InputError, NoSuchColumnError, UsageError
+from dalenius.errors import InputError, MemoryLimitError, NoSuchColumnError, UsageError
 from dalenius.infer.candidates import Floats
+from dalenius.model.memory import ReadingMemory
 from dalenius.release.folder import ReleaseFolder
 from tests.analysis.tables import DISEASES, patients, released
 
@@ -130,6 +132,10 @@ RIGHT = [
     "C(ward, contr.treatment('south'))",
     "`went.to work?` + np.sqrt(age)",
     "age + I(`went.to work?` == True)",
+    "I((age - 50) / 10) + C(age // 30)",
+    "age.clip(30, 60) + I(ward.isin(['north', 'west']))",
+    "0 + cr(age, df=3)",
+    "center(np.log(age)) + np.digitize(visits, [2, 5])",
 ]
 
 
@@ -234,6 +240,63 @@ def test_outcomes_that_are_null_are_left_out(tmp_path: Path) -> None:
     assert f"{300 - len(known)} rows with nulls in columns of the formula are left out." in pooled.notes
 
 
+def with_stays(stay: list[float | None], folder: Path) -> ReleaseFolder:
+    table = patients(len(stay)).drop_columns(["disease"]).append_column("stay", pa.array(stay, pa.float64()))
+    return released(table, folder, "stay", null_value="unknown", quasi_identifiers=["age", "ward"])
+
+
+@pytest.mark.parametrize("formula", ["stay ~ 1", "I(2 * stay) ~ 1", "np.exp(np.log(stay)) ~ 1"])
+def test_outcomes_that_are_no_number_are_left_out(tmp_path: Path, formula: str) -> None:
+    random = np.random.default_rng(1)
+    stay: list[float | None] = [random.integers(1, 9) / 2 for _ in range(300)]
+    stay[::8], stay[1::16] = [float("nan")] * len(stay[::8]), [None] * len(stay[1::16])
+    pooled = fit_formula(with_stays(stay, tmp_path / "r"), formula, "linear", draws=3, seed=1)
+    known = np.array([number for number in stay if number is not None and number == number])
+    times = 2 if "2" in formula else 1
+    assert pooled.estimates[0] == pytest.approx(times * known.mean())
+    assert pooled.bse.iloc[0] == pytest.approx(times * known.std(ddof=1) / np.sqrt(len(known)), rel=1e-6)
+    assert f"{300 - len(known)} rows with nulls in columns of the formula are left out." in pooled.notes
+
+
+def test_values_that_are_no_number_are_no_outcome_of_a_multinomial_model(tmp_path: Path) -> None:
+    stay: list[float | None] = [[1.5, 2.5, 3.5, float("nan"), 0.5][place % 5] for place in range(300)]
+    pooled = fit_formula(with_stays(stay, tmp_path / "r"), "stay ~ 1", "multinomial", draws=2, seed=1)
+    assert list(pooled.names) == ["1.5: Intercept", "2.5: Intercept", "3.5: Intercept"]
+
+
+def test_infinite_outcomes_are_refused(tmp_path: Path) -> None:
+    stay: list[float | None] = [[1.5, 2.5, 3.5, float("inf"), 0.5][place % 5] for place in range(300)]
+    with pytest.raises(InputError, match="'stay' is infinite for some people"):
+        fit_formula(with_stays(stay, tmp_path / "r"), "stay ~ 1", "linear", draws=2, seed=1)
+
+
+@pytest.mark.parametrize(("right", "spare"), [("age + ward", 2**15), ("C(age)*C(visits) + income", 2**20)])
+def test_columns_that_do_not_fit_into_memory_are_refused_before_anything_is_learned(
+    folder: ReleaseFolder, monkeypatch: pytest.MonkeyPatch, right: str, spare: int
+) -> None:
+    monkeypatch.setattr("dalenius.analysis.learned.fit", None)
+    small = ReleaseFolder(folder.path, folder.manifest, memory=ReadingMemory(2**29, spare))
+    with pytest.raises(MemoryLimitError, match=r"formula(.|\n)*would not fit into a memory of 512 MiB"):
+        fit_formula(small, f"I(disease == 'cold') ~ {right}", "logit", draws=2)
+
+
+def test_what_is_learned_of_rows_takes_little_more_than_it_is(tmp_path: Path) -> None:
+    """And nobody is the same as anybody else here."""
+    random, number = np.random.default_rng(0), 30_000
+    rows = pa.table({"x": random.normal(size=number), "y": random.integers(0, 50, number)})
+    columns = formulas._Columns("x + C(y)", rows, ReadingMemory.of(None))
+    tracemalloc.start()
+    found = columns(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.shape == (number, 51)
+    assert peak < 3 * found.nbytes
+    expected = np.asarray(formulaic.Formula("x + C(y)").get_model_matrix(rows.to_pandas()), np.float64)[:, 1:]
+    expected = (expected - expected.mean(axis=0)) / expected.std(axis=0)
+    assert found[:, 1:] == pytest.approx(expected, abs=1e-4)
+    assert (found[:, 0] == 0).all()  # a constant tells nothing
+
+
 @pytest.mark.parametrize(
     ("formula", "family", "said"),
     [
@@ -276,6 +339,52 @@ def test_wrong_formulas_are_refused(folder: ReleaseFolder, formula: str, family:
 def test_columns_that_are_not_there_are_missed(folder: ReleaseFolder, formula: str) -> None:
     with pytest.raises(NoSuchColumnError):
         fit_formula(folder, formula, "multinomial", draws=2, seed=1)
+
+
+LOOKING_AROUND = [
+    "I(age > np.median(age))",
+    "I(age > 2 * np.mean(age))",
+    "I(age >= np.quantile(age, 0.9))",
+    "ward + I((age - age.mean()) / age.std())",
+    "I((age - age.min()) / (age.max() - age.min()))",
+    "C(age > age.mean())",
+    "scale(age / age.max())",
+    "ward:I(visits > np.median(visits))",
+    "I(age == age.max())",
+    "I(age.rank())",
+    "I(age * 1000 + len(age))",
+    "lag(age)",
+    "I(ward == ward.mode()[0])",
+    "I(visits + income > np.median(visits + income))",
+    "I(age + np.random.default_rng(0).normal(size=len(age)))",
+    "drug + I(stay > np.median(stay))",
+]
+
+
+@pytest.mark.parametrize("right", LOOKING_AROUND)
+def test_what_depends_on_other_people_is_refused_on_the_right(folder: ReleaseFolder, right: str) -> None:
+    """It is evaluated for people who differ, each once: a median of those is not that of everybody."""
+    with pytest.raises(UsageError, match="depends on other people's rows") as error:
+        fit_formula(folder, f"I(disease == 'cold') ~ {right}", "logit", draws=2, seed=1)
+    assert "I(income > 31000)" in str(error.value)
+    assert "scale(), center()" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("left", "family"),
+    [
+        ("I(stay > np.median(stay))", "logit"),
+        ("I(stay > np.median(stay))", "linear"),
+        ("I(stay - stay.mean())", "linear"),
+        ("scale(stay)", "linear"),
+        ("center(stay)", "linear"),
+        ("I(stay.rank())", "multinomial"),
+        ("I(disease == disease.max())", "logit"),
+    ],
+)
+def test_what_depends_on_other_people_is_refused_on_the_left(folder: ReleaseFolder, left: str, family: Family) -> None:
+    with pytest.raises(UsageError, match="depends on other people's rows"):
+        fit_formula(folder, f"{left} ~ age", family, draws=2, seed=1)
 
 
 def test_infinite_numbers_are_refused(folder: ReleaseFolder) -> None:

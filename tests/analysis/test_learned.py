@@ -13,7 +13,7 @@ from dalenius.analysis import learned as module
 from dalenius.analysis.completing import Completion
 from dalenius.analysis.learned import Kinds, Lesson, confused_ways, last_buckets
 from dalenius.analysis.pieces import slot_tables
-from dalenius.infer.features import frequent_kinds
+from dalenius.infer.features import Singles, frequent_kinds
 from dalenius.model.progress import Silent
 from dalenius.release.folder import open_release
 from tests.analysis.tables import DISEASES, patients, released
@@ -135,6 +135,34 @@ def test_a_sample_has_whole_buckets_and_is_repeatable(tmp_path: Path) -> None:
     everything = Lesson(folder, tables, Silent())
     assert everything.whole
     assert everything.rows == 900
+
+
+class Asked:
+    """Forty features that are asked for."""
+
+    width = 40
+
+    def __call__(self, rows: pa.Table) -> Singles:
+        return np.zeros((rows.num_rows, self.width), np.float32)
+
+
+def test_a_sample_is_smaller_for_many_kinds_and_many_features(tmp_path: Path) -> None:
+    """Tuples are of more kinds than the values of their first column."""
+    random = np.random.default_rng(0)
+    drugs = pa.array([f"drug {place}" for place in random.integers(0, 30, 1500).tolist()])
+    table = patients(1500).append_column("drug", drugs)
+    columns = ["disease", "drug"]
+    folder = released(table, tmp_path / "r", columns, quasi_identifiers=["age", "ward"], keep_together=[columns])
+    most = 64 * 300
+    for asked, kinds, further in (("disease", 64, None), (columns, 64, None), (columns, 64, Asked())):
+        tables = slot_tables(folder, asked)
+        lesson = Lesson(folder, tables, Silent(), further, most_cells=most)
+        width = further.width if further is not None else 0
+        assert lesson.rows * (kinds + width) == pytest.approx(most, rel=0.35)
+        assert max(one.kinds.number for one in lesson.learned) <= kinds
+    single = released(patients(1500), tmp_path / "s", quasi_identifiers=["age", "ward"])
+    lesson = Lesson(single, slot_tables(single), Silent(), Asked(), most_cells=300 * 45)
+    assert lesson.rows == pytest.approx(300, rel=0.35)
 
 
 def test_unknown_strata_weigh_strata_by_their_rows(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 
 import dalenius
 from dalenius.cli.main import main
+from dalenius.cli.table_output import _column
 from tests.analysis.tables import DISEASES, patients
 
 Run = Callable[..., Result]
@@ -111,7 +112,7 @@ def test_force_replaces_completed_tables(run: Run) -> None:
         (("crosstab", "RELEASE", "ward", "disease", "--out", "x"), "--out is for"),
         (("crosstab", "RELEASE", "ward", "disease", "--json", "--format", "csv"), "--json prints JSON"),
         (("crosstab", "RELEASE", "ward", "disease", "--chi2", "--format", "csv"), "--chi2 is for text"),
-        (("crosstab", "RELEASE", "ward", "disease", "--draws", "1"), "from 2 to 1,000, got 1"),
+        (("crosstab", "RELEASE", "ward", "disease", "--draws", "1"), "1 is not in the range 2<=x<=1000"),
         (("query", "RELEASE", "TRUE", "--format", "parquet"), "needs a file"),
     ],
 )
@@ -220,6 +221,28 @@ def test_a_release_is_not_overwritten_by_force(run: Run, release: Path, words: t
     assert result.exit_code == 2
     assert "would damage" in result.stderr
     assert (release / "qit.parquet").read_bytes() == before
+
+
+@pytest.mark.parametrize("place", ["draws", "further/down/draws"])
+def test_nothing_is_put_into_the_folder_of_a_release(run: Run, release: Path, place: str) -> None:
+    """With another folder in it, it would be no release that --force replaces."""
+    before = sorted(release.rglob("*"))
+    result = run("complete", "RELEASE", "--draws", "1", "--out", str(release / place))
+    assert result.exit_code == 2
+    assert "in the folder of a release" in result.stderr
+    assert sorted(release.rglob("*")) == before
+    table = patients(60).drop_columns(["name"])
+    options: dict[str, Any] = {"sensitive": "disease", "quasi_identifiers": ["age", "ward"]}
+    dalenius.publish(table, {"odds": 4}, **options, seed=1, out="other")
+    assert run("complete", "other", "--draws", "1", "--out", "other/draws").exit_code == 2
+    dalenius.publish(table, {"odds": 4}, **options, seed=2, out="other", force=True)
+
+
+def test_numbers_that_no_integer_of_arrow_holds_are_floating() -> None:
+    assert _column([2**70, 1]).to_pylist() == [2.0**70, 1.0]
+    assert _column([2**70, "many", None]).to_pylist() == [str(2**70), "many", None]
+    assert _column([2**70, None, 0.5]).to_pylist() == [2.0**70, None, 0.5]
+    assert _column([10**400, 1]).to_pylist() == [str(10**400), "1"]
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])

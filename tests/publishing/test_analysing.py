@@ -62,7 +62,7 @@ def test_the_same_seed_draws_the_same_in_memory_and_as_files(release: dalenius.R
     assert release.complete(1, seed=4)[0].disease.tolist() != release.complete(1, seed=5)[0].disease.tolist()
 
 
-def test_it_learns_once(release: dalenius.Release, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_learns_once(release: dalenius.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fits: list[object] = []
 
     def counted(*words: Any, **named: Any) -> Any:
@@ -76,7 +76,15 @@ def test_it_learns_once(release: dalenius.Release, monkeypatch: pytest.MonkeyPat
     own.to_pandas()
     own.complete(2)
     own.fit(LogisticRegression(max_iter=300))
+    own.write_completed(tmp_path / "draws", 2)
+    own.write_completed(tmp_path / "some", 2, columns=["disease"])
+    own.export(tmp_path / "weights.csv")
+    own.export(tmp_path / "by_bucket.csv", "bucket")
     assert len(fits) == 1
+    own = dalenius.load(release.path)
+    own.write_completed(tmp_path / "again", 2)
+    own.export(tmp_path / "again.csv", column="disease")
+    assert len(fits) == 2
 
 
 def test_results_of_statsmodels_are_pooled(release: dalenius.Release) -> None:

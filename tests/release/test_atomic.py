@@ -20,6 +20,14 @@ def anything(path: Path) -> None:
     """No place is refused."""
 
 
+def test_what_arrow_says_of_a_path_is_not_passed_on() -> None:
+    """Its errors have a number, and a text of their own."""
+    with pytest.raises(OutputError) as caught, writable():
+        raise OSError(errno.EMFILE, "Failed to open local file '/home/me/.draws.staging-1/draw-01.parquet'")
+    assert "/home" not in str(caught.value)
+    assert os.strerror(errno.EMFILE) in str(caught.value)
+
+
 def test_a_file_is_written_and_replaced(tmp_path: Path) -> None:
     for content in (b"old", b"new"):
         write_file(tmp_path / ("x" * 255), content)  # the longest name that there is
@@ -106,7 +114,7 @@ def test_a_file_that_grows_is_its_owners_alone(tmp_path: Path) -> None:
     [
         (OSError(errno.ENOSPC, "No space left"), "the disk is full", "Make room there, or give another --out."),
         (OSError("[Errno 28] No space left on device"), "the disk is full", "Make room there, or give another --out."),
-        (PermissionError(errno.EACCES, "Not allowed"), "the output cannot be written: Not allowed", "Check"),
+        (PermissionError(errno.EACCES, "Not allowed"), "the output cannot be written: Permission denied", "Check"),
         (OSError(errno.EIO, None), "the output cannot be written: Input/output error", "Check"),
         (OSError("odd"), "the output cannot be written: the file system failed", "Check"),
     ],

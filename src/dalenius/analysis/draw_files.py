@@ -5,14 +5,17 @@ Every draw is a file of its own. All of them are written beside their place, and
 
 from __future__ import annotations
 
+import os
 import re
+import resource
 import textwrap
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol, get_args
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -23,6 +26,7 @@ from dalenius.analysis.weighing import Weighing
 from dalenius.errors import InputError, MissingExtraError, UsageError
 from dalenius.release.atomic import whole_file, writable
 from dalenius.release.manifest import FILE as MANIFEST
+from dalenius.release.manifest import tables_of_release
 from dalenius.release.staging import staging
 
 Format = Literal["parquet", "csv", "dta", "sav"]
@@ -37,6 +41,8 @@ _RESERVED = {
     "with", "_all", "_b", "_coef", "_cons", "_n", "_N", "_pi", "_pred", "_rc", "_skip", "_se",
 }  # fmt: skip
 _LINE = 80  # of a note in SPSS
+_EXACT = 2**53  # whole numbers up to it are floating-point numbers, which is what these programs have
+_SPARE_FILES = 64  # that libraries and the release itself open meanwhile
 _MOST_ROWS = 20_000_000  # of a table that Stata's or SPSS's file is made of: in memory as a whole
 
 
@@ -51,7 +57,8 @@ def write_draws(completion: Completion, target: Path, kind: Format, *, force: bo
     digits = max(2, len(str(completion.draws)))
     plain: Literal["parquet", "csv"] = "csv" if kind == "csv" else "parquet"
     stems = [f"draw-{number + 1:0{digits}d}" for number in range(completion.draws)]
-    with staging(target, force, is_draws) as stage:
+    _require_outside(target)
+    with _open_files(completion.draws), staging(target, force, is_draws) as stage:
         with ExitStack() as stack:
             writers: list[_Writer] = []
             for tables in completion.pieces():
@@ -127,8 +134,41 @@ def require_free(path: Path, force: bool) -> None:
     """Refuse to write where a file is, unless it may be replaced, and into a release."""
     if path.exists() and not (force and path.is_file()):
         raise UsageError("the output file is there already", "Give another --out, or --force to replace it.")
-    if (path.parent / MANIFEST).exists():
+    _require_outside(path)
+
+
+def _require_outside(path: Path) -> None:
+    """Refuse a place in a release, or in a folder within one: whatever else is there, it is no release any more."""
+    parent, *further = Path(os.path.abspath(path)).parents  # noqa: PTH100 (resolve() would follow links)
+    if (parent / MANIFEST).exists() or any(tables_of_release(folder) is not None for folder in further):
         raise UsageError("the output is in the folder of a release, which it would damage", "Give another --out.")
+
+
+@contextmanager
+def _open_files(number: int) -> Iterator[None]:
+    """So many files more may be open at once; a UsageError if the system does not allow it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = number + _open_now() + _SPARE_FILES
+    if soft == resource.RLIM_INFINITY or needed <= soft:
+        yield
+        return
+    if hard != resource.RLIM_INFINITY and needed > hard:
+        raise UsageError(
+            f"{number:,} draws are as many open files, and the system allows {hard:,} at once",
+            "Ask for fewer draws, or have the limit of open files raised (ulimit -n).",
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def _open_now() -> int:
+    """How many files the program has open."""
+    with suppress(OSError):
+        return len(list(Path("/proc/self/fd").iterdir()))
+    return 0
 
 
 def is_draws(folder: Path) -> bool:
@@ -173,7 +213,9 @@ def _convert_or_refuse(path: Path, kind: str) -> None:
 
 def _convert(path: Path, kind: str) -> None:
     """The file of another program out of one of Parquet, which is removed."""
-    frame = pyarrow.parquet.read_table(path).to_pandas()
+    table = pyarrow.parquet.read_table(path)
+    _require_exact(table, kind)
+    frame = table.to_pandas()
     for name in frame.columns:
         if frame[name].dtype == bool:
             frame[name] = frame[name].astype("int8")
@@ -192,6 +234,18 @@ def _convert(path: Path, kind: str) -> None:
             note=textwrap.wrap(NOT_DATA, _LINE),
         )
     path.unlink()
+
+
+def _require_exact(table: pa.Table, kind: str) -> None:
+    """Refuse numbers that would be rounded: codes, mostly, which would then be those of others."""
+    for column in table.columns:
+        if pa.types.is_integer(column.type) or pa.types.is_decimal(column.type):
+            ends = pc.min_max(column).as_py()
+            if any(end is not None and abs(end) > _EXACT for end in ends.values()):
+                raise InputError(
+                    f"there are whole numbers beyond 2^53, which a .{kind} file cannot have as they are",
+                    "Write --format parquet or csv instead.",
+                )
 
 
 def _of_objects(column: Any) -> Any:

@@ -10,9 +10,6 @@ neither from a command line that others may write nor from a page.
 
 from __future__ import annotations
 
-import ast
-import builtins
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -20,7 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.analysis.completing import DRAWS
+from dalenius.analysis.formula_sides import Side, factors_of, looks_around, names_in, quoted, sides_of
 from dalenius.analysis.generalised import Family, Lines, Model, fit_draws
+from dalenius.analysis.learned import MOST_CELLS
 from dalenius.analysis.outcomes import (
     Outcomes,
     draw_outcomes,
@@ -32,19 +31,23 @@ from dalenius.analysis.outcomes import (
 )
 from dalenius.analysis.pieces import distinct_rows
 from dalenius.analysis.rubin import Pooled, Target, pool_estimates, require_pandas, require_target
-from dalenius.errors import InputError, MissingExtraError, UsageError
+from dalenius.errors import InputError, UsageError
 from dalenius.infer.candidates import Floats, Integers
 from dalenius.infer.features import Singles
+from dalenius.model.memory import ReadingMemory
 from dalenius.model.progress import Progress
 from dalenius.release.folder import ReleaseFolder
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_BACKTICKS = re.compile("`([^`]+)`")
 _ANOTHER = "Choose another outcome, and look how its values are spelled."
 _MOST_OUTCOMES = 200
 _MOST_COEFFICIENTS = 3000
+_CELL = 16  # bytes of a row in pandas, and of what is made of it
+_COPIES = 4  # of a design, at most, while it is worked on
+_AT_A_TIME = 2**12  # lines
+_DRAWN = 2**17  # rows at a time, at most
 _MOST_ASKED = 300  # columns of a formula that are learned beside those of the release
 _NOT_LEARNED = (
     "The formula has {:,} columns, too many to be learned ({:,} at most). As far as strata do not show "
@@ -66,25 +69,28 @@ def fit_formula(
     require_target(target)
     if family not in get_args(Family):
         raise UsageError(f"there is no family {family!r}", f"There are {', '.join(map(repr, get_args(Family)))}.")
-    left, right = _sides(formula)
+    left, right = sides_of(formula)
     known = [*folder.manifest.sensitive_names, *(one.name for one in folder.manifest.columns.quasi_identifiers)]
-    outcome, needed = sort_out(folder, _names(left, known))
+    outcome, needed = sort_out(folder, names_in(left, known))
     if len(outcome) != 1 or needed:
         first = folder.manifest.sensitive_names[0]
         raise UsageError(
             "the outcome of a formula is one sensitive column, or says something of it",
-            f"Write {_quoted(first)}, or I({_quoted(first)} == 'value'), in front of the ~.",
+            f"Write {quoted(first)}, or I({quoted(first)} == 'value'), in front of the ~.",
         )
-    others, identifiers = sort_out(folder, _names(right, known))
+    others, identifiers = sort_out(folder, names_in(right, known))
     if outcome[0] in others:
         raise UsageError(f"{outcome[0]!r} is on both sides of the formula", "Leave it out on the right.")
     require_one_table(folder, [*outcome, *others])
-    asked = None if others else _Columns(right, _rows(folder, identifiers))
-    further = asked.standard if asked is not None and len(asked.names) <= _MOST_ASKED else None
+    asked = None if others else _Columns(right, _rows(folder, identifiers), folder.memory)
+    further = asked if asked is not None and asked.width <= _MOST_ASKED else None
+    if further is not None:
+        further.require_room(folder.manifest.rows)
     drawn = draw_outcomes(
         folder, [*outcome, *others], identifiers, draws=draws, seed=seed, further=further, progress=progress
     )
-    columns = asked if asked is not None else _Columns(right, *_with_others(drawn, others))
+    rows, levels = _with_others(drawn, others)
+    columns = asked if asked is not None else _Columns(right, rows, folder.memory, levels)
     lines = _lines(columns, drawn, others)
     answers = _Answers(left, outcome[0], family, drawn)
     _require_room(family, len(answers.labels), len(columns.names))
@@ -104,45 +110,68 @@ def fit_formula(
 
 
 class _Columns:
-    """The right side of a formula, as it was found on whole rows: means, levels and knots are those of all of them."""
+    """The right side of a formula, as it was found on whole rows: means, levels and knots are those of all of them.
 
-    def __init__(self, right: str, rows: pa.Table, levels: Mapping[str, list[Any]] | None = None) -> None:
-        self._levels = levels or {}
+    It may be called for what is to be learned of other rows.
+    """
+
+    def __init__(
+        self, right: str, rows: pa.Table, memory: ReadingMemory, levels: Mapping[str, list[Any]] | None = None
+    ) -> None:
+        self._levels, self._memory = levels or {}, memory
         self._needed = [name for name in rows.column_names if name]
+        self._require(rows.num_rows * _CELL * (rows.num_columns + len(factors_of(right))))
         frame = _frame(rows, self._levels)
         frame = frame[~frame.isna().any(axis=1)]
         if not len(frame):
             raise InputError("every row has a null in a column of the formula", "Leave that column out.")
-        self._spec = _matrix(right, frame, output="sparse").model_spec.update(output="numpy")
-        self.names = [str(name) for name in self._spec.column_names]
+        self._side = Side(right, frame)
+        self.names = self._side.names
         if not self.names:
             raise UsageError("the formula has no column on its right side", "Write 1 for a constant.")
         different, places = distinct_rows(rows)
+        lines = _frame(different, self._levels)
+        self._side.require_each_by_itself(lines[~lines.isna().any(axis=1)])
         design, whole = self.design(different)
         weights = np.bincount(places, minlength=len(design)) * whole
         self._means = weights @ design / max(1.0, weights.sum())
         spread = np.sqrt(np.maximum(weights @ design**2 / max(1.0, weights.sum()) - self._means**2, 0))
         self._scales = np.where(spread > 1e-9, spread, np.inf)  # a constant tells nothing
 
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return len(self.names)
+
+    def require_room(self, rows: int) -> None:
+        """A MemoryLimitError if the columns of a sample, or of what is drawn at a time, cannot be held."""
+        at_once = min(rows, max(_DRAWN, MOST_CELLS // self.width))
+        self._require(at_once * self.width * 2 * np.dtype(np.float32).itemsize)
+
+    def _require(self, needed: int) -> None:
+        self._memory.require(needed, self._memory.engine, "the columns of the formula, row by row,")
+
     def design(self, lines: pa.Table) -> tuple[Floats, Floats]:
         """The columns of the formula for some rows, and for each 1, or 0 if it has a null."""
+        self._require(lines.num_rows * len(self.names) * _COPIES * np.dtype(np.float64).itemsize)
         frame = _frame(lines, self._levels)
         whole = (~frame.isna().any(axis=1)).to_numpy()
         design = np.zeros((lines.num_rows, len(self.names)))
         if whole.any():
-            with _plain_errors():
-                design[whole] = np.asarray(self._spec.get_model_matrix(frame[whole]), dtype=np.float64)
+            design[whole] = self._side.of(frame[whole])
         if not np.isfinite(design).all():
             raise InputError(
                 "a column of the formula is infinite for some rows", "Leave these values out, or cap them."
             )
         return design, whole.astype(np.float64)
 
-    def standard(self, rows: pa.Table) -> Singles:
+    def __call__(self, rows: pa.Table) -> Singles:
         """The same with mean 0 and variance 1; zeros for rows with a null."""
         different, places = distinct_rows(some_columns(rows, self._needed))
-        design, whole = self.design(different)
-        found: Singles = ((design - self._means) / self._scales * whole[:, None]).astype(np.float32)
+        found: Singles = np.empty((different.num_rows, self.width), np.float32)
+        for start in range(0, len(found), _AT_A_TIME):
+            design, whole = self.design(different.slice(start, _AT_A_TIME))
+            found[start : start + _AT_A_TIME] = (design - self._means) / self._scales * whole[:, None]
         return found[places]
 
 
@@ -176,14 +205,19 @@ class _Answers:
     """The left side of a formula: for every draw the outcome of each row, -1 for none, or its number."""
 
     def __init__(self, left: str, column: str, family: Family, drawn: Outcomes) -> None:
-        values, codes = drawn.kinds(column)
+        values, codes = _without_nan(*drawn.kinds(column))
         self.codes, self.numbers, self.labels, self.note = codes, None, list(values), ""
         numbers = self._evaluated(left, column, values)
         if family == "linear":
             if numbers is None:
                 raise UsageError(
                     f"{column!r} has no numbers, and a linear model is of numbers",
-                    f"Use family='multinomial', or 'logit' for one value: I({_quoted(column)} == 'value').",
+                    f"Use family='multinomial', or 'logit' for one value: I({quoted(column)} == 'value').",
+                )
+            if not np.isfinite(numbers).all():
+                raise InputError(
+                    f"{column!r} is infinite for some people, and a linear model is of finite numbers",
+                    f"Ask for a condition, with family='logit': I({quoted(column)} > 31000).",
                 )
             if len(np.unique(numbers)) < 2:
                 raise UsageError(f"{left!r} is the same for everybody, so there is nothing to explain", _ANOTHER)
@@ -196,7 +230,7 @@ class _Answers:
             if len(self.labels) != 2:
                 raise UsageError(
                     f"the outcome of a logit model has two values, and {left!r} has {len(self.labels):,}",
-                    f"Ask for one value: I({_quoted(column)} == 'value') ~ ..., or use family='multinomial'.",
+                    f"Ask for one value: I({quoted(column)} == 'value') ~ ..., or use family='multinomial'.",
                 )
             self.note = f"Coefficients are of {left} = {self.labels[1]} against {self.labels[0]}."
         if family == "multinomial":
@@ -211,73 +245,20 @@ class _Answers:
         if left == column or left == f"`{column}`":
             numeric = all(isinstance(value, (int, float)) or hasattr(value, "as_tuple") for value in values)
             return np.array([float(value) for value in values]) if numeric else None
-        found = np.asarray(_matrix(f"0 + {left}", frame, output="numpy"), dtype=np.float64)
-        if found.shape[1] == 2 and len(_factors(left)) == 1 and set(np.unique(found)) <= {0.0, 1.0}:
+        side = Side(f"0 + {left}", frame)
+        found = side.of(frame)
+        if found.shape[1] == 2 and len(factors_of(left)) == 1 and set(np.unique(found)) <= {0.0, 1.0}:
             found = found[:, 1:]  # both levels of a condition: the second says whether it holds
         if found.shape[1] != 1 or len(found) != len(values) or not np.isfinite(found).all():
             raise UsageError(
                 "the left side of the formula is not one number or condition for each value",
-                f"Write a condition such as I({_quoted(column)} == 'value'), or the column alone.",
+                f"Write a condition such as I({quoted(column)} == 'value'), or the column alone.",
             )
+        if side.keeps:  # of the values as if there were one person with each
+            raise looks_around()
+        side.require_each_by_itself(frame)
         numbers: Floats = found[:, 0]
         return numbers
-
-
-def _sides(formula: str) -> tuple[str, str]:
-    left, mark, right = formula.partition("~")
-    if not mark or not left.strip() or not right.strip():
-        raise UsageError("a formula has an outcome, a ~ and what explains it", "Write 'disease ~ age + C(gender)'.")
-    return left.strip(), right.strip()
-
-
-def _quoted(name: str) -> str:
-    """A column as formulas have it."""
-    return name if name.isidentifier() else f"`{name}`"
-
-
-def _names(side: str, columns: Sequence[str]) -> list[str]:
-    """What a side of a formula needs: columns, and names that are nothing that formulas know."""
-    found: set[str] = set()
-    for factor in _factors(side):
-        if factor.eval_method.value == "lookup":
-            found.add(str(factor.expr))
-        elif factor.eval_method.value == "python":
-            found |= _names_of_code(str(factor.expr), columns)
-    return sorted(found)
-
-
-def _names_of_code(code: str, columns: Sequence[str]) -> set[str]:
-    """The names in code that are not those of functions; names in backticks can be any."""
-    from formulaic.transforms import TRANSFORMS
-
-    odd = {f"_odd_{place}": name for place, name in enumerate(dict.fromkeys(_BACKTICKS.findall(code)))}
-    for place, name in odd.items():
-        code = code.replace(f"`{name}`", place)
-    with _plain_errors():
-        nodes = list(ast.walk(ast.parse(code.strip(), mode="eval")))
-    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
-    names = {odd.get(node.id, node.id) for node in nodes if isinstance(node, ast.Name) and id(node) not in called}
-    return {name for name in names if name in columns or name not in {"np", *TRANSFORMS, *dir(builtins)}}
-
-
-def _factors(side: str) -> list[Any]:
-    """The factors of all terms, such as columns and calls of functions."""
-    return [factor for term in _parsed(f"0 + {side}") for factor in term.factors]
-
-
-def _parsed(side: str) -> Any:
-    formulaic = _formulaic()
-    with _plain_errors():
-        formula = formulaic.Formula(side)
-    if not isinstance(formula, formulaic.SimpleFormula):
-        raise UsageError("the formula has parts that are no sum of terms", "Write one ~, and neither | nor [ ].")
-    return formula
-
-
-def _matrix(side: str, frame: pd.DataFrame, *, output: str) -> Any:
-    formula = _parsed(side)
-    with _plain_errors():
-        return formula.get_model_matrix(frame, context={"np": np}, output=output, na_action="ignore")
 
 
 def _frame(table: pa.Table, levels: Mapping[str, list[Any]]) -> pd.DataFrame:
@@ -288,28 +269,14 @@ def _frame(table: pa.Table, levels: Mapping[str, list[Any]]) -> pd.DataFrame:
     return frame
 
 
-def _formulaic() -> Any:
-    try:
-        import formulaic
-    except ImportError:
-        raise MissingExtraError.of("formulaic, which reads formulas,", "analysis") from None
-    return formulaic
-
-
-class _plain_errors:  # noqa: N801 (it is used as a function is)
-    """Errors of a formula as ours, without what they quote from the data."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if kind is None or not issubclass(kind, Exception) or issubclass(kind, MissingExtraError):
-            return
-        said = type(error).__name__
-        raise UsageError(
-            f"the formula cannot be evaluated ({said})",
-            "It is written as for statsmodels or R: 'age + C(gender) + np.log(income)'. Put odd names in backticks.",
-        ) from None
+def _without_nan(values: list[Any], codes: list[Integers]) -> tuple[list[Any], list[Integers]]:
+    """Values in their order, and which of them every row has; what is no number is null."""
+    known = sorted((place for place, value in enumerate(values) if value == value), key=values.__getitem__)
+    if len(known) == len(values):
+        return values, codes
+    rank = np.full(len(values) + 1, -1)  # the last is for nulls
+    rank[known] = np.arange(len(known))
+    return [values[place] for place in known], [rank[own] for own in codes]
 
 
 def _rows(folder: ReleaseFolder, identifiers: Sequence[str]) -> pa.Table:
@@ -344,7 +311,3 @@ def _require_room(family: Family, outcomes: int, columns: int) -> None:
             f"the model has {number:,} coefficients, and may have {_MOST_COEFFICIENTS:,} here",
             "Leave out columns with many values, or put values into ranges.",
         )
-
-
-def _counted(places: Integers, number: int) -> Integers:
-    return np.bincount(places, minlength=number)

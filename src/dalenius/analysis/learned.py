@@ -208,14 +208,14 @@ class Lesson:
         most_cells: int = MOST_CELLS,
         seed: int = 0,
     ) -> None:
-        """`further` are features of rows that are asked for; a sample has at most so many cells.
+        """`further` are features of rows that are asked for, `width` of them if it says so.
 
-        Nothing is read or learned before it is needed.
+        A sample has at most so many cells. Nothing is read or learned before it is needed.
         """
         self._folder, self._tables, self._progress = folder, tables, progress
         self._further, self._last, self._seed = further, last_buckets(folder), seed
-        self._kinds = max(min(MOST_KINDS, len(one.folder.manifest.values)) for one in tables)
-        self._most = max(1, most_cells // self._kinds)
+        self._kinds = max(min(MOST_KINDS, one.most_values) for one in tables)
+        self._most = max(1, most_cells // (self._kinds + getattr(further, "width", 0)))
 
     @cached_property
     def sample(self) -> Piece:

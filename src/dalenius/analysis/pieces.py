@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +33,13 @@ class SlotTable:
     folder: ReleaseFolder
     table: TableName
     names: tuple[str, ...]
+
+    @property
+    def most_values(self) -> int:
+        """How many values there are, or how many tuples there may be of columns that are kept together."""
+        manifest = self.folder.manifest
+        places = map(manifest.sensitive_names.index, self.names)
+        return prod(len(manifest.view(place).values) for place in places)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from pathlib import Path
 from shutil import get_terminal_size
@@ -15,7 +15,7 @@ import click
 from dalenius.cli.failures import report_errors
 from dalenius.cli.progress_bar import show_progress
 from dalenius.cli.table_output import require_form, table_options, write_lines
-from dalenius.cli.text_table import LONGEST_NOTE, TextTable, memory_option, printable
+from dalenius.cli.text_table import LONGEST_NOTE, Command, TextTable, memory_option, printable
 from dalenius.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,9 +29,13 @@ _NO_TERMINAL = (240, 24)
 _SEED = click.option(
     "--seed", type=click.IntRange(min=0), metavar="N", help="Draw the same again (default: new draws each time)."
 )
-_DRAWS = click.option(
-    "--draws", type=click.IntRange(min=1, max=1000), default=20, show_default=True, metavar="N", help="Number of draws."
-)
+
+
+def _draws(least: int) -> Callable[[Command], Command]:
+    """How much draws differ is what is unknown: whatever has intervals needs two."""
+    kind = click.IntRange(min=least, max=1000)
+    return click.option("--draws", type=kind, default=20, show_default=True, metavar="N", help="Number of draws.")
+
 
 _COMPLETE_EPILOG = """\b
 Examples:
@@ -44,7 +48,7 @@ Examples:
 @click.command("complete", epilog=_COMPLETE_EPILOG)
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Folder to make.")
-@_DRAWS
+@_draws(1)
 @click.option(
     "--format",
     "form",
@@ -185,7 +189,7 @@ Examples:
     show_default=True,
     help="Whom the intervals are about: the people of the table, or whatever they are a sample of.",
 )
-@_DRAWS
+@_draws(2)
 @_SEED
 @memory_option
 @table_options("cell")

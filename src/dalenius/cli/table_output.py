@@ -6,6 +6,7 @@ import csv
 import io
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,7 +92,8 @@ def _column(cells: list[Any]) -> pa.Array:
 
     try:
         return pa.array(cells)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         if all(cell is None or isinstance(cell, int | float | Decimal) for cell in cells):
-            return pa.array([None if cell is None else float(cell) for cell in cells])
+            with suppress(OverflowError):  # a whole number can be larger than any that is floating
+                return pa.array([None if cell is None else float(cell) for cell in cells])
         return pa.array([None if cell is None else str(cell) for cell in cells])

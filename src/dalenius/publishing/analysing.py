@@ -82,7 +82,8 @@ class Analyses(Answers):
         from dalenius.analysis.draw_files import write_weights
         from dalenius.analysis.weighing import Weighing
 
-        weighing = Weighing(self._folder, weights, column, progress=progress)
+        lesson = self._lesson(column, progress) if weights == "learned" else None
+        weighing = Weighing(self._folder, weights, column, lesson=lesson, progress=progress)
         return write_weights(weighing, Path(path), force=force)
 
     def complete(
@@ -104,7 +105,7 @@ class Analyses(Answers):
 
         if to not in get_args(Kind):
             raise UsageError(f"there are no tables of {to!r}", "There are 'pandas', 'polars' and 'arrow'.")
-        lesson = self._lesson_of([self._folder.manifest.sensitive_names if columns is None else columns], progress)
+        lesson = self._lesson_to_draw(columns, progress)
         completion = Completion(self._folder, draws, columns=columns, seed=seed, lesson=lesson, progress=progress)
         completion.require_room()
         return [_as(to, table, NOT_DATA, completion.notes) for table in tables_of(completion)]
@@ -127,7 +128,8 @@ class Analyses(Answers):
         from dalenius.analysis.completing import Completion
         from dalenius.analysis.draw_files import write_draws
 
-        completion = Completion(self._folder, draws, columns=columns, seed=seed, progress=progress)
+        lesson = self._lesson_to_draw(columns, progress)
+        completion = Completion(self._folder, draws, columns=columns, seed=seed, lesson=lesson, progress=progress)
         return write_draws(completion, Path(path), format, force=force)
 
     @overload
@@ -254,6 +256,9 @@ class Analyses(Answers):
     def _lesson(self, column: str | None, progress: Progress | None) -> Lesson | None:
         names = self._folder.manifest.sensitive_names
         return self._lesson_of([names[0] if column is None and len(names) == 1 else column or ()], progress)
+
+    def _lesson_to_draw(self, columns: Sequence[str] | None, progress: Progress | None) -> Lesson | None:
+        return self._lesson_of([self._folder.manifest.sensitive_names if columns is None else columns], progress)
 
     def _lesson_of(self, asked: Sequence[Names], progress: Progress | None) -> Lesson | None:
         """What is learned of the sensitive ones among some columns; None if none of them is."""

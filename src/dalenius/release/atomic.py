@@ -39,7 +39,7 @@ def writable(what: str = "the output", option: str = "--out") -> Iterator[None]:
         if error.errno == errno.ENOSPC or "No space left" in str(error):
             another = "another --out" if option == "--out" else f"{option} another place"
             raise OutputError("the disk is full", f"Make room there, or give {another}.") from None
-        reason = error.strerror or (os.strerror(error.errno) if error.errno else "the file system failed")
+        reason = os.strerror(error.errno) if error.errno else "the file system failed"  # Arrow's own text has paths
         raise OutputError(f"{what} cannot be written: {reason}", "Check the folder and its permissions.") from None
 
 

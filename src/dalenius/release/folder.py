@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
@@ -195,13 +195,12 @@ class ReleaseFolder:
     ) -> Generator[pa.RecordBatch, None, None]:
         import pyarrow.parquet
 
-        from dalenius.release.long_texts import is_of_any_length, short_enough, spelled_out
         from dalenius.tables.arrow import readable_as_dictionaries
 
         schema = self.schema(table)
         chosen = list(columns) if columns is not None else schema.names
         # text as references even where it is wanted spelled out: then it is known how long it is before it is
-        text = [column for column in chosen if is_of_any_length(schema.field(column).type)]
+        text = [column for column in chosen if _is_of_any_length(schema.field(column).type)]
         wanted = {column for column in text if coded and is_text(schema.field(column).type)}
         admitted = self.admit(table, name)
         rows = admitted.rows_at_a_time(rows, self.memory.batch)
@@ -216,8 +215,8 @@ class ReleaseFolder:
             with pyarrow.parquet.ParquetFile(source, read_dictionary=text, **options) as file:
                 for batch in file.iter_batches(batch_size=rows, columns=chosen):
                     _require_text(name, batch)
-                    for part in short_enough(batch, plain, self.memory.batch):
-                        yield spelled_out(part, plain)
+                    for part in _short_enough(batch, plain, self.memory.batch):
+                        yield _spelled_out(part, plain)
 
     def _csv_batches(
         self, table: TableName, name: str, columns: Sequence[str] | None, rows: int
@@ -268,6 +267,50 @@ def _plain(data_type: pa.DataType) -> pa.DataType:
     import pyarrow as pa
 
     return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
+
+
+def _is_of_any_length(data_type: pa.DataType) -> bool:
+    """Text and bytes, whose values may be of any length."""
+    import pyarrow as pa
+
+    return is_text(data_type) or bool(pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type))
+
+
+def _short_enough(batch: pa.RecordBatch, columns: Collection[str], most: int) -> Iterator[pa.RecordBatch]:
+    """The batch in parts, each of at most so many bytes once these columns are spelled out, or of one row."""
+    if batch.num_rows < 2 or not columns or _length_of_text(batch.select(list(columns)), most) <= most:
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from _short_enough(batch.slice(0, half), columns, most)
+    yield from _short_enough(batch.slice(half), columns, most)
+
+
+def _length_of_text(batch: pa.RecordBatch, enough: int) -> int:
+    """Bytes of the text to which a batch refers; not exact where it is less than enough."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    total = 0
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type):
+            lengths = pc.binary_length(column.dictionary)
+            most = (pc.max(lengths).as_py() or 0) * len(column)
+            total += most if most <= enough // len(batch.columns) else pc.sum(lengths.take(column.indices)).as_py() or 0
+    return total
+
+
+def _spelled_out(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+    """The batch with some columns of these types, as the file has them, rather than as dictionaries."""
+    import pyarrow as pa
+
+    if not types:
+        return batch
+    columns = [
+        column.cast(types[name]) if name in types and column.type != types[name] else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.record_batch(columns, names=batch.schema.names)
 
 
 def _require_header(file: BinaryIO, name: str, columns: Sequence[str]) -> None:
