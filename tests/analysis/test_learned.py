@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dalenius.analysis import learned as module
+from dalenius.analysis import kinds as module
 from dalenius.analysis.completing import Completion
-from dalenius.analysis.learned import Kinds, Lesson, confused_ways, last_buckets
+from dalenius.analysis.kinds import Kinds
+from dalenius.analysis.learned import Lesson, confused_ways, last_buckets
 from dalenius.analysis.pieces import slot_tables
 from dalenius.infer.features import Singles, frequent_kinds
 from dalenius.model.progress import Silent
@@ -28,7 +29,7 @@ def test_frequent_values_are_kinds_of_their_own(tmp_path: Path, monkeypatch: pyt
     kinds = Kinds(slot_tables(folder)[0])
     found = kinds.learn(st).tolist()
     assert kinds.number == len(set(held)) == len(set(zip(found, held, strict=True)))
-    monkeypatch.setattr("dalenius.analysis.learned.frequent_kinds", partial(frequent_kinds, most=2))
+    monkeypatch.setattr("dalenius.analysis.kinds.frequent_kinds", partial(frequent_kinds, most=2))
     rough = Kinds(slot_tables(folder)[0])
     of_slots = dict(zip(held, rough.learn(st).tolist(), strict=True))
     assert rough.number == 2
@@ -227,3 +228,12 @@ def test_a_sample_has_a_bucket_however_little_it_may_be(tmp_path: Path) -> None:
         lesson = Lesson(folder, slot_tables(folder), Silent(), most_cells=1, seed=seed)
         assert lesson.rows > 0
         assert not lesson.whole
+
+
+def test_a_column_of_names_is_told_and_not_learned_from(tmp_path: Path) -> None:
+    table = patients(300)
+    assert "name" in table.column_names
+    folder = released(table, tmp_path / "r")
+    lesson = Lesson(folder, slot_tables(folder), Silent())
+    assert "name" not in {column.name for column in lesson.columns}
+    assert any("a text of their own in 'name'," in note for note in lesson.notes)

@@ -158,7 +158,7 @@ class _Prepared:
 
 
 class _Slots:
-    """The slots of one table in a piece, and how they are dealt to its rows."""
+    """The slots of one table in a piece, and how they are given to its rows."""
 
     def __init__(self, learned: Learned, piece: Piece, number: int, strata: Integers) -> None:
         self.learned, self._rows = learned, len(piece)

@@ -12,15 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from dalenius.infer.candidates import Floats, Integers
+from dalenius.infer.candidates import Integers
 
 _SMALL = 8  # slots, of a bucket that needs no further sweeps
 _FURTHER = 2  # sweeps for every slot beyond these
 _MOST_FURTHER = 240  # so that the time grows with rows, however large a bucket is
-Fits = Callable[[Integers, Integers], Floats]  # of rows and the values of their slots
+Fits = Callable[[Integers, Integers], npt.NDArray[np.floating[Any]]]  # of rows and the values of their slots
 
 
 class Swaps:
