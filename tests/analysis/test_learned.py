@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dalenius.analysis import learned as module
+from dalenius.analysis import kinds as module
 from dalenius.analysis.completing import Completion
-from dalenius.analysis.learned import Kinds, Lesson, confused_ways, last_buckets
+from dalenius.analysis.kinds import Kinds
+from dalenius.analysis.learned import Lesson, confused_ways, last_buckets
 from dalenius.analysis.pieces import slot_tables
 from dalenius.infer.features import Singles, frequent_kinds
 from dalenius.model.progress import Silent
@@ -28,7 +29,7 @@ def test_frequent_values_are_kinds_of_their_own(tmp_path: Path, monkeypatch: pyt
     kinds = Kinds(slot_tables(folder)[0])
     found = kinds.learn(st).tolist()
     assert kinds.number == len(set(held)) == len(set(zip(found, held, strict=True)))
-    monkeypatch.setattr("dalenius.analysis.learned.frequent_kinds", partial(frequent_kinds, most=2))
+    monkeypatch.setattr("dalenius.analysis.kinds.frequent_kinds", partial(frequent_kinds, most=2))
     rough = Kinds(slot_tables(folder)[0])
     of_slots = dict(zip(held, rough.learn(st).tolist(), strict=True))
     assert rough.number == 2
@@ -67,6 +68,44 @@ def test_numbers_that_were_not_in_the_sample_are_of_the_range_around_them(tmp_pa
     assert found[5::3].tolist() == ofsample.tolist()
     assert (np.diff(found) >= 0).all()
     assert np.bincount(found).max() < 2 * 600 / kinds.number
+
+
+def test_nulls_are_no_large_numbers(tmp_path: Path) -> None:
+    income = [*range(580), *[None] * 20]
+    table = patients(600).drop_columns(["disease"]).append_column("income", pa.array(income, pa.int64()))
+    folder = released(table, tmp_path / "r", "income", strata=None, null_value="unknown")
+    kinds = Kinds(slot_tables(folder)[0])
+    st = folder.table("st").drop_columns(["bucket"])
+    found, null = kinds.learn(st), st["income"].is_null().to_numpy(zero_copy_only=False)
+    assert set(found[null].tolist()) == {kinds.number - 1}
+    assert kinds.number - 1 not in found[~null]
+    standing = kinds.standing(st)
+    assert standing.above is not None
+    place = standing.kinds + standing.above
+    assert (place[null] == kinds.number - 1).all()
+    assert place[~null].max() <= kinds.number - 2 + 0.5
+
+
+def test_numbers_stand_between_the_middles_of_their_ranges(tmp_path: Path) -> None:
+    """By ranks: a range of many has its middle in the middle, its ends half way to the next ones."""
+    table = patients(600).drop_columns(["disease"]).append_column("income", pa.array(range(600), pa.int64()))
+    folder = released(table, tmp_path / "r", "income", strata=None)
+    kinds = Kinds(slot_tables(folder)[0])
+    numbers = pa.table({"income": pa.array(range(600), pa.int64())})
+    of_numbers = kinds.learn(numbers)
+    standing = kinds.standing(numbers)
+    assert standing.above is not None
+    place = standing.kinds + standing.above
+    assert (np.diff(place) > 0).all()
+    assert (np.abs(place - of_numbers) <= 0.5).all()
+    for kind in range(kinds.number):
+        own = np.flatnonzero(of_numbers == kind)
+        expected = kind + (np.arange(len(own)) + 0.5) / len(own) - 0.5
+        np.testing.assert_allclose(place[own], expected, atol=1e-5)
+    # a model that is straight across kinds is straight across numbers, beyond the outermost middles as well
+    table_of_model = np.outer([0.0, 1.0, -2.0], np.arange(kinds.number)).astype(np.float32)
+    said = standing.logits(table_of_model, np.ones(600, np.int64), standing.codes)
+    np.testing.assert_allclose(said, place, atol=1e-4)
 
 
 def test_strata_are_those_of_the_manifest(tmp_path: Path) -> None:
@@ -189,3 +228,12 @@ def test_a_sample_has_a_bucket_however_little_it_may_be(tmp_path: Path) -> None:
         lesson = Lesson(folder, slot_tables(folder), Silent(), most_cells=1, seed=seed)
         assert lesson.rows > 0
         assert not lesson.whole
+
+
+def test_a_column_of_names_is_told_and_not_learned_from(tmp_path: Path) -> None:
+    table = patients(300)
+    assert "name" in table.column_names
+    folder = released(table, tmp_path / "r")
+    lesson = Lesson(folder, slot_tables(folder), Silent())
+    assert "name" not in {column.name for column in lesson.columns}
+    assert any("a text of their own in 'name'," in note for note in lesson.notes)

@@ -82,6 +82,15 @@ def test_texts_that_are_nearly_keys_are_left_out_and_rare_ones_put_together() ->
     assert len(set(np.asarray(codes(many, values=2**17)).tolist())) == 8
 
 
+def test_names_of_a_few_do_not_take_the_others_away() -> None:
+    """Three towns of most people are told apart, however many villages of one person there are."""
+    cells = [f"town {i % 3}" for i in range(700)] + [f"village {i}" for i in range(300)]
+    found = np.asarray(codes(cells))
+    assert len(set(found[:700].tolist())) == 3
+    assert len(set(found[700:].tolist())) == 1
+    assert not set(found[:700].tolist()) & set(found[700:].tolist())
+
+
 def coded_with(
     cells: Sequence[object], others: Sequence[object], kind: pa.DataType | None = None
 ) -> tuple[Column, Column]:

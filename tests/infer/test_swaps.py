@@ -129,3 +129,20 @@ def test_the_same_generator_gives_the_same_draw() -> None:
     one, same, other = (swaps.draw(values, fits_of(table), 5, np.random.default_rng(seed)) for seed in (4, 4, 5))
     assert (one == same).all()
     assert (one != other).any()
+
+
+def test_work_grows_with_rows_and_not_with_their_square() -> None:
+    def asked(rows: int) -> int:
+        """For how many rows it is asked how well they fit."""
+        number = 0
+
+        def fits(own: Integers, values: Integers) -> Floats:
+            nonlocal number
+            number += len(own)
+            return np.zeros(len(values))
+
+        swaps = Swaps(np.zeros(rows, np.int64), np.zeros(rows, np.int64))
+        swaps.draw(np.arange(rows), fits, 24, np.random.default_rng(0))
+        return number
+
+    assert asked(4000) < 2.2 * asked(2000)

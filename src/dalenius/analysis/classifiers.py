@@ -6,7 +6,7 @@ release's own regression (`learned`) leaves open within buckets. Then, in turn,
     M   the classifier is fitted to the weighted rows;
     E   the weights become what it leaves open: its p(value | quasi-identifiers), matched within buckets.
 
-A flexible classifier believes what it was told. So in every round but the last, buckets are dealt into two halves, and
+A flexible classifier believes what it was told. So in every round but the last, buckets are put into two halves, and
 the weights of each come from a classifier that was fitted to the other. The last one is fitted to all of them.
 """
 

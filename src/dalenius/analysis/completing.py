@@ -22,7 +22,7 @@ import pyarrow as pa
 from dalenius.analysis.learned import Further, Learned, Lesson
 from dalenius.analysis.pieces import Piece, free_name, read_pieces, slot_tables
 from dalenius.errors import UsageError
-from dalenius.infer.candidates import Floats, Integers
+from dalenius.infer.candidates import Integers
 from dalenius.infer.curvature import Pair
 from dalenius.infer.features import Singles
 from dalenius.infer.swaps import Swaps
@@ -158,7 +158,7 @@ class _Prepared:
 
 
 class _Slots:
-    """The slots of one table in a piece, and how they are dealt to its rows."""
+    """The slots of one table in a piece, and how they are given to its rows."""
 
     def __init__(self, learned: Learned, piece: Piece, number: int, strata: Integers) -> None:
         self.learned, self._rows = learned, len(piece)

@@ -9,151 +9,21 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from dalenius.analysis.kinds import Kinds
 from dalenius.analysis.pieces import Piece, SlotTable, read_pieces
 from dalenius.infer.candidates import Candidates, Coder, Column, Floats, Integers, code_column, make_blocks
 from dalenius.infer.curvature import Pair
-from dalenius.infer.features import MOST_KINDS, Coding, Design, Singles, frequent_kinds
+from dalenius.infer.features import MOST_KINDS, Coding, Design, Singles
 from dalenius.infer.regression import ROUNDS, Regression, fit
 from dalenius.model.progress import Progress
 from dalenius.release.folder import ReleaseFolder
-from dalenius.release.two_tables import is_text, named_type
-from dalenius.verify.sensitive_values import ValueCodes
-from dalenius.verify.stated_bands import value_codes
 
 MOST_CELLS = 2**24  # rows times kinds of values, that are learned from: four bytes each, in three tables
-_MOST_RANGES = 16  # of numbers that are not in bands
-_MOST_KNOTS = 2**12  # at which it is known where numbers stand among their kinds
 _LEAST = 1e-9
 _MANY_STRATA = 20
 _CONFUSED = 0.05  # of the variance that random buckets would have
 
 Further = Callable[[pa.Table], Singles]  # rows to features that are to be learned without being held to be silent
-
-
-@dataclass(frozen=True)
-class Standing:
-    """Where slots stand: in a kind, or, if they are numbers, as far as `above` from there to the next kind.
-
-    Kinds of numbers are ranges that follow each other, and stand for the number in their middle. What the model says of
-    a number is between what it says of the kinds around it; below the first middle and above the last it goes on
-    straight.
-    """
-
-    kinds: Integers
-    above: Singles | None
-
-    @property
-    def codes(self) -> Integers:
-        """A number for every slot, the same only for slots that stand at the same place."""
-        return self.kinds if self.above is None else np.arange(len(self.kinds))
-
-    def logits(self, table: Singles, rows: Integers, codes: Integers) -> Singles:
-        """What a table of rows by kinds says of some rows and slots; of the latter it takes the codes."""
-        flat, kinds = table.ravel(), codes if self.above is None else self.kinds[codes]
-        places = rows * table.shape[1] + kinds
-        found: Singles = flat.take(places)
-        if self.above is not None:
-            found += self.above[codes] * (flat.take(places + 1, mode="clip") - found)
-        return found
-
-
-class Kinds:
-    """Slots as kinds of values: frequent values or tuples are told apart, and ranges of numbers that are not in bands.
-
-    `of` may be asked of slots that were not there when kinds were made: they are of the last kind, or in a range.
-    """
-
-    def __init__(self, slots: SlotTable) -> None:
-        self._codes: list[ValueCodes] = []
-        manifest = slots.folder.manifest
-        names = manifest.sensitive_names
-        for name in slots.names:
-            view = manifest.view(names.index(name)) if name in names else manifest
-            listed = [entry.value for entry in view.values]
-            self._codes.append(value_codes(view, listed, slots.folder.memory))
-        column = manifest.columns.sensitive
-        kind = named_type(column.type)
-        numeric = not (is_text(kind) or pa.types.is_boolean(kind))
-        self._banded = manifest.bands is not None
-        self._ranges = numeric and len(slots.names) == 1 and not self._banded
-        self._keys, self._kinds = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        self._ranged, self.number = False, 0
-        self._knots: tuple[Floats, Floats] | None = None  # numbers, and where they stand
-
-    def learn(self, table: pa.Table) -> Integers:
-        """Make kinds of what is there, and give those of the slots."""
-        keys, places, counts = np.unique(self._key(table), return_inverse=True, return_counts=True)
-        self._ranged = self._ranges and len(keys) > MOST_KINDS
-        if self._ranged:
-            middles = np.cumsum(counts) - counts / 2
-            ranges = np.minimum(middles * _MOST_RANGES / counts.sum(), _MOST_RANGES - 1).astype(np.int64)
-            kinds = np.unique(ranges, return_inverse=True)[1].astype(np.int64)
-            self.number = int(kinds.max()) + 1
-        else:
-            kinds, self.number = frequent_kinds(counts.astype(np.float64))
-        self._keys, self._kinds = keys, kinds
-        of_slots: Integers = kinds[places]
-        if self._ranged or (self._banded and self.number == len(keys)):
-            self._knots = _knots(_as_numbers(table), of_slots)
-        return of_slots
-
-    def standing(self, table: pa.Table) -> Standing:
-        """Where slots stand."""
-        kinds = self.of(table)
-        if self._knots is None:
-            return Standing(kinds, None)
-        numbers, places = self._knots
-        last = max(0, round(places[-1]) - 1)  # the last kind that has a next one
-        found = np.interp(_as_numbers(table), numbers, places)
-        at = np.where(np.isnan(found), kinds, np.clip(np.floor(found), 0, last)).astype(np.int64)
-        return Standing(at, np.nan_to_num(found - at).astype(np.float32))
-
-    def of(self, table: pa.Table) -> Integers:
-        """The kinds of slots."""
-        keys = self._key(table)
-        place = np.maximum(np.searchsorted(self._keys, keys, side="right") - 1, 0)
-        known = self._ranged | (self._keys[place] == keys)  # the manifest has numbers in their order
-        kinds: Integers = np.where(known, self._kinds[place], self.number - 1)
-        return kinds
-
-    def _key(self, table: pa.Table) -> Integers:
-        """One number for each slot, by the places of its values in the manifest."""
-        key = np.zeros(table.num_rows, np.int64)
-        for codes, column in zip(self._codes, table.columns, strict=True):
-            parts = [codes.of(chunk) for chunk in column.chunks] or [np.zeros(0, np.int32)]
-            key = key * (len(codes.texts) + 1) + np.concatenate(parts)
-        return key
-
-
-def _as_numbers(table: pa.Table) -> Floats:
-    """The only column of a table as floating-point numbers, where a null is no number."""
-    column = table.column(0)
-    plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-    if pa.types.is_temporal(plain.type):
-        plain = plain.cast(pa.int32() if plain.type.bit_width == 32 else pa.int64())
-    numbers: Floats = plain.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return numbers
-
-
-def _knots(numbers: Floats, kinds: Integers) -> tuple[Floats, Floats] | None:
-    """Where numbers stand: in kind k, from k - 1/2 for the smallest to k + 1/2 for the largest, by their ranks there.
-
-    None if all numbers are of one kind.
-    """
-    some = np.isfinite(numbers)
-    different, firsts, counts = np.unique(numbers[some], return_index=True, return_counts=True)
-    if not len(different):
-        return None
-    of_numbers = kinds[some][firsts]
-    if of_numbers[0] == of_numbers[-1]:
-        return None
-    middles = np.cumsum(counts) - counts / 2
-    before = np.searchsorted(of_numbers, of_numbers)
-    ends = np.append(0, np.cumsum(counts))
-    first, last = ends[before], ends[np.searchsorted(of_numbers, of_numbers, side="right")]
-    stands = of_numbers + (middles - first) / (last - first) - 0.5
-    chosen = np.unique(np.linspace(0, len(different) - 1, _MOST_KNOTS).astype(np.int64))
-    return different[chosen], stands[chosen]
 
 
 @dataclass(frozen=True)
@@ -255,7 +125,7 @@ class Lesson:
         for one in self.learned:
             names = " and ".join(map(repr, one.slots.names))
             if one.regression is None:
-                notes.append(f"Of {names} nothing was learned: values are dealt at random in their buckets.")
+                notes.append(f"Of {names} nothing was learned: who has which value of a bucket is random.")
             if one.confused:
                 notes.append(
                     f"Buckets are nearly all alike in some of their values of {names} ({one.confused:,} of "
@@ -263,6 +133,11 @@ class Lesson:
                     "may be far off, with the wrong sign, and intervals do not know it. A release with more strata "
                     "would tell more."
                 )
+        known = {column.name for column in self.columns}
+        if silent := [repr(name) for name in self.sample.rows.column_names if name not in known]:
+            notes.append(
+                f"Nearly everybody has a text of their own in {', '.join(silent)}, so nothing was learned from it."
+            )
         return notes
 
     def strata(self, buckets: Integers) -> Integers:
@@ -294,7 +169,7 @@ class Lesson:
 def confused_ways(candidates: Candidates, strata: Integers) -> int:
     """In how many of the ways in which values may differ all buckets are nearly alike, unless there are many strata.
 
-    Were values dealt to buckets at random, the composition of a bucket with S slots would have the covariance
+    If values came to buckets at random, the composition of a bucket with S slots would have the covariance
     (diag v - v v') / S within a stratum of composition v. So of S times the covariance that is there, those directions
     are counted in which it is less than a small share of that.
     """

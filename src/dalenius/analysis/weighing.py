@@ -13,10 +13,11 @@ from typing import Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from dalenius.analysis.learned import Learned, Lesson, Standing, candidates_of
+from dalenius.analysis.kinds import Standing
+from dalenius.analysis.learned import Learned, Lesson, candidates_of
 from dalenius.analysis.pieces import Piece, distinct_rows, free_name, read_pieces, slot_tables
 from dalenius.errors import UsageError
-from dalenius.infer.candidates import Block, Candidates, Floats, Integers
+from dalenius.infer.candidates import Block, Candidates, Floats
 from dalenius.infer.features import Singles
 from dalenius.infer.regression import matched
 from dalenius.model.progress import Progress, Silent

@@ -29,6 +29,8 @@ _MOST_KINDS = 200  # values of an ordered column that are told apart; where ther
 _RANGES = 50
 _CELLS = 2**20  # of a table of sensitive values by values of a column
 _FEW_TEXTS = 20  # that a column of text may have, however few the rows
+_FEW_ROWS = 5  # with a text, that it is told apart if there are many texts
+_OWN_TEXTS = 0.9  # of the rows, whose texts are too rare, that nothing is learned of the column
 
 
 @dataclass(frozen=True)
@@ -221,8 +223,9 @@ def encode_column(
     """A quasi-identifier as codes; None if nearly every row has a text of its own, of which nothing can be learned.
 
     Ordered columns with many values are cut into ranges with about as many rows each; of texts the most frequent are
-    told apart, as far as a table of them by sensitive values has room. `others` are the cells of people who are not in
-    the release. They are coded as its rows are and have no say in it; what no row has is the code after the last.
+    told apart, as far as a table of them by sensitive values has room. Where there are many texts, those that fewer
+    than five rows have are as one. `others` are the cells of people who are not in the release. They are coded as its
+    rows are and have no say in it; what no row has is the code after the last.
     """
     found = code_column(name, column, values)
     if found is None or others is None:
@@ -238,7 +241,7 @@ def code_column(name: str, column: pa.ChunkedArray, values: int) -> tuple[Column
     indices, entries = _indices(column)
     used, rows = np.unique(indices, return_inverse=True)
     counts = np.bincount(rows)
-    codes = np.arange(len(used))
+    codes: Integers | None
     most = max(2, min(_CELLS // max(1, values), 2**15))
     ranges = 0
     ordered = _is_ordered(entries.type)
@@ -247,11 +250,12 @@ def code_column(name: str, column: pa.ChunkedArray, values: int) -> tuple[Column
             ranges = min(_RANGES, most - 1)
             codes = _ranges(used, counts, entries, ranges)
         else:
+            codes = np.empty(len(used), np.int64)
             codes[np.argsort(_ranks(entries)[used])] = np.arange(len(used))
-    elif len(used) > max(_FEW_TEXTS, len(column) / 10):
+    else:
+        codes = _frequent(counts, most)
+    if codes is None:
         return None
-    elif len(used) > most:
-        codes[np.argsort(-counts, kind="stable")] = np.minimum(np.arange(len(used)), most - 1)
     kinds = int(codes.max()) + 1
     code_of = np.full(len(entries) + 1, kinds)
     code_of[used] = codes
@@ -275,6 +279,19 @@ def _is_ordered(data_type: pa.DataType) -> bool:
         or pa.types.is_binary(data_type)
         or pa.types.is_large_binary(data_type)
     )
+
+
+def _frequent(counts: Integers, most: int) -> Integers | None:
+    """A code for every frequent text, and one for all others together; None if nearly all rows have rare ones."""
+    if len(counts) > max(_FEW_TEXTS, counts.sum() / 10):
+        rare = counts < _FEW_ROWS
+        if counts[rare].sum() > _OWN_TEXTS * counts.sum():
+            return None
+        most = min(most, len(counts) - int(rare.sum()) + 1)
+    codes = np.arange(len(counts))
+    if len(counts) > most:
+        codes[np.argsort(-counts, kind="stable")] = np.minimum(np.arange(len(counts)), most - 1)
+    return codes
 
 
 def _ranks(entries: pa.Array) -> Integers:

@@ -4,21 +4,25 @@ Each way to give the values of a bucket to its rows has a probability in proport
 `fit` says how well a value goes with a row. The draw starts from a random assignment. In every sweep the rows of each
 bucket are paired at random, and each pair swaps its slots with the probability of Metropolis' rule. Swaps never change
 what a bucket has. Fake values are slots of rows that nobody is. In large buckets a row meets a smaller part of the
-others in each sweep, so these have more sweeps.
+others in each sweep, so these have more sweeps, up to some 250: with 60 values and strong beliefs in a bucket of 500
+rows, the fit of draws is then 97 % of what it comes to after four times as many, and else all of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from dalenius.infer.candidates import Floats, Integers
+from dalenius.infer.candidates import Integers
 
 _SMALL = 8  # slots, of a bucket that needs no further sweeps
 _FURTHER = 2  # sweeps for every slot beyond these
-Fits = Callable[[Integers, Integers], Floats]  # of rows and the values of their slots
+_MOST_FURTHER = 240  # so that the time grows with rows, however large a bucket is
+Fits = Callable[[Integers, Integers], npt.NDArray[np.floating[Any]]]  # of rows and the values of their slots
 
 
 class Swaps:
@@ -34,7 +38,7 @@ class Swaps:
         self._buckets = buckets[self.order].astype(np.float64)
         even = (np.arange(len(buckets)) - np.repeat(np.cumsum(sizes) - sizes, sizes)) % 2 == 0
         firsts = np.flatnonzero(even & np.append(self._buckets[1:] == self._buckets[:-1], False))
-        further = np.repeat(_FURTHER * np.maximum(sizes - _SMALL, 0), sizes)
+        further = np.repeat(np.clip(_FURTHER * (sizes - _SMALL), 0, _MOST_FURTHER), sizes)
         self._rounds: list[_Round] = []  # of buckets that are large enough
         done = 0
         for most in np.unique(further).tolist():
