@@ -27,10 +27,10 @@ from dalenius.analysis.completing import DRAWS
 from dalenius.analysis.groupings import Axis, Bins, Levels, Names, listed, require_bins
 from dalenius.analysis.learned import Lesson
 from dalenius.analysis.outcomes import Places, draw_outcomes, require_one_table, sort_out
-from dalenius.analysis.pieces import free_name
 from dalenius.analysis.rubin import Target, pool_each, require_pandas, require_target, statistics, t_quantile
 from dalenius.errors import UsageError
 from dalenius.infer.candidates import Floats, Integers
+from dalenius.model.estimate import free_name
 from dalenius.model.progress import Progress
 from dalenius.release.folder import ReleaseFolder
 
