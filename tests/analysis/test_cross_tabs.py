@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,34 @@ def test_nulls_booleans_and_dates_are_values_of_a_column(tmp_path: Path) -> None
     assert list(cross_tab(folder, "old", "disease", draws=2).table.index) == [False, True]
 
 
+def test_nans_are_nulls(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    sizes = random.choice(np.array([2.5, np.nan, 1.5, None], dtype=object), 400).tolist()
+    scores = random.choice([30.0, np.nan, 10.0, 20.0], 400).tolist()
+    table = pa.table({"size": pa.array(sizes, pa.float64()), "score": pa.array(scores)})
+    folder = released(table, tmp_path / "r", "score")
+    found = cross_tab(folder, "size", "score", draws=3).table
+    assert list(found.index) == [1.5, 2.5, "null"]
+    assert list(found.columns) == [10, 20, 30, "null"]
+    assert found.loc["null"].sum() == sum(one is None or one != one for one in sizes)
+    assert found["null"].sum() == np.isnan(scores).sum()
+    ranges = cross_tab(folder, "size", "score", bins={"size": 2, "score": [15]}, draws=3).table
+    assert list(ranges.index) == ["1.5", "2.5", "null"]
+    assert list(ranges.columns) == ["10", "20 to 30", "null"]
+
+
+@pytest.mark.parametrize(
+    ("first", "kind"),
+    [(2**63, pa.uint64()), (-(2**63), pa.int64()), (10**15, pa.float64()), (10**25, pa.decimal128(28, 1))],
+)
+def test_whole_numbers_keep_their_digits_in_ranges(tmp_path: Path, first: int, kind: pa.DataType) -> None:
+    numbers = [Decimal(first + place % 6) for place in range(240)]
+    cells = pa.array(numbers, kind) if pa.types.is_decimal(kind) else pa.array([int(one) for one in numbers], kind)
+    table = pa.table({"number": cells, "disease": (DISEASES * 48)})
+    found = cross_tab(released(table, tmp_path / "r"), "number", "disease", bins={"number": 3}, draws=2)
+    assert list(found.table.index) == [f"{first + place} to {first + place + 1}" for place in (0, 2, 4)]
+
+
 @pytest.mark.parametrize(
     ("rows", "columns", "bins", "said"),
     [
@@ -304,4 +333,5 @@ def test_numbers_are_put_into_their_bands(tmp_path: Path) -> None:
     found = cross_tab(open_release(tmp_path / "r"), "ward", "income", levels={"income": "band"}, draws=3)
     expected = {"below 200": (incomes < 200).sum(), "500 and above": (incomes >= 500).sum()}
     assert {name: found.table[name].sum() for name in expected} == pytest.approx(expected)
+    assert list(found.table.columns) == ["below 200", "200 to below 500", "500 and above"]
     assert found.table.shape == (2, 3)

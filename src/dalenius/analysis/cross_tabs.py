@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dalenius.analysis.completing import DRAWS
-from dalenius.analysis.groupings import Axis, Bins, Levels, Names, listed, require_bins
+from dalenius.analysis.groupings import Axis, Bins, Levels, Names, coded, listed, require_bins
 from dalenius.analysis.learned import Lesson
 from dalenius.analysis.outcomes import Places, draw_outcomes, require_one_table, sort_out
 from dalenius.analysis.rubin import Target, pool_each, require_pandas, require_target, statistics, t_quantile
@@ -230,7 +230,8 @@ class _Cells:
             )
         require_one_table(folder, sensitive)
         drawn = draw_outcomes(folder, sensitive, identifiers, draws=draws, seed=seed, lesson=lesson, progress=progress)
-        self._rows, self._columns = (Axis(drawn, own, bins, levels) for own in names)
+        coded_columns = {name: coded(drawn, name, bins.get(name), levels.get(name)) for name in both}
+        self._rows, self._columns = (Axis(drawn, [coded_columns[name] for name in own]) for own in names)
         self.notes = drawn.notes
         self._buckets, self._fakes = drawn.buckets, folder.manifest.adversary.fake_values
         if self._rows.number * self._columns.number > MOST_CELLS:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dalenius.analysis.completing import DRAWS
-from dalenius.analysis.groupings import Axis, Bins, Names, listed, numbers_of, require_bins
+from dalenius.analysis.groupings import Axis, Bins, Names, coded, listed, numbers_of, require_bins
 from dalenius.analysis.learned import Lesson
 from dalenius.analysis.outcomes import draw_outcomes, sort_out
 from dalenius.analysis.rubin import Target, pool_each, require_target
@@ -62,7 +62,7 @@ def describe(
     drawn = draw_outcomes(folder, [name], identifiers, draws=draws, seed=seed, lesson=lesson, progress=progress)
     values, codes = drawn.kinds(name)
     numbers = numbers_of(name, values)
-    axis = Axis(drawn, wanted, bins or {})
+    axis = Axis(drawn, [coded(drawn, one, (bins or {}).get(one)) for one in wanted])
     order = np.argsort(numbers, kind="stable")
     rank = np.append(np.argsort(order), 0)
     by_draw = [
