@@ -43,7 +43,7 @@ class Axis:
 
     def __init__(self, drawn: Outcomes, columns: Sequence[Coded], draws: int | None = None) -> None:
         draws = draws or drawn.draws
-        alike = self.published = all(column.published for column in columns)
+        alike = all(column.published for column in columns)
         self._columns = columns
         kinds = [(column.codes, len(column.values)) for column in columns]
         found = Combinations(kinds, drawn.rows.num_rows, 1 if alike else draws)
