@@ -20,11 +20,14 @@ import numpy as np
 import pyarrow as pa
 
 import dalenius
+from dalenius.analysis.cross_tabs import cross_tab
+from dalenius.analysis.describing import describe
 from dalenius.analysis.formulas import fit_formula
 from dalenius.analysis.generalised import Family
-from dalenius.analysis.outcomes import draw_outcomes, plain_values
-from dalenius.analysis.rubin import pool_estimates
+from dalenius.analysis.learned import Lesson
+from dalenius.analysis.pieces import slot_tables
 from dalenius.infer.candidates import Floats
+from dalenius.model.progress import Silent
 from dalenius.release.folder import ReleaseFolder, open_release
 
 IDENTIFIERS = ("age", "sex", "region", "trade")
@@ -122,27 +125,19 @@ def asked(design: MadeUp, seed: int) -> Iterator[tuple[str, float, bool]]:
 
 
 def _tabulated(design: MadeUp, table: pa.Table, folder: ReleaseFolder, seed: int) -> Iterator[tuple[str, float, bool]]:
-    """Cells of sex and region by value, or means of numbers by sex and region, of the table."""
-    found = draw_outcomes(folder, ["answer"], ["sex", "region"], seed=seed)
-    labels, draws = found.kinds("answer")
-    here, there = plain_values(found.rows).to_pandas(), table.to_pandas()
-    of_truth = there["answer"].map({label: number for number, label in enumerate(labels)}).to_numpy()
+    """Cells of sex and region by value, or means of numbers by sex and region, of the table: as analysts get them."""
+    truth, lesson = table.to_pandas(), Lesson(folder, slot_tables(folder, ["answer"]), Silent())
     for name in ("sex", "region"):
-        for level in sorted(there[name].unique()):
-            own, true = (here[name] == level).to_numpy(), (there[name] == level).to_numpy()
-            if design.family == "linear":
-                numbers = np.array(labels, dtype=np.float64)
-                lines = np.array([[numbers[draw[own]].mean()] for draw in draws])
-                truth = np.array([numbers[of_truth[true]].mean()])
-            else:
-                lines = np.array([np.bincount(draw[own], minlength=len(labels)) for draw in draws], np.float64)
-                truth = np.bincount(of_truth[true], minlength=len(labels)).astype(np.float64)
-            pooled = pool_estimates([level] * len(truth), lines, np.zeros((len(truth), len(truth))), 0.0)
-            ends, errors = pooled.conf_int().to_numpy(), np.sqrt(np.diag(pooled.covariance))
-            for at, value in enumerate(truth):
-                kind = "mean" if design.family == "linear" else "cell"
-                off = float(pooled.estimates[at] - value) / max(float(errors[at]), 1e-12)
-                yield kind, off, bool(ends[at, 0] <= value <= ends[at, 1])
+        if design.family == "linear":
+            kind, true = "mean", truth.groupby(name).answer.mean()
+            found = describe(folder, "answer", name, quantiles=(), seed=seed, lesson=lesson).set_index(name)
+        else:
+            kind, true = "cell", truth.groupby([name, "answer"]).size()
+            found = cross_tab(folder, name, "answer", seed=seed, lesson=lesson).tidy().set_index([name, "answer"])
+        for at, line in found.iterrows():
+            value = float(true.get(at, 0))
+            off = (line["estimate"] - value) / max(line["std_error"], 1e-12)
+            yield kind, float(off), bool(line["low"] <= value <= line["high"])
 
 
 def measured(design: MadeUp, releases: int, first: int = 1000) -> list[dict[str, Any]]:

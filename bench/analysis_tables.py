@@ -90,7 +90,7 @@ def subject(case: Case, table: pa.Table, folder: ReleaseFolder, draws: int = 20,
         Coded(names, truth, numbers, len(labels)),
         rows[case.sensitive].map(place).to_numpy().astype(np.int64),
         Coded(names, drawn, numbers, len(labels)),
-        codes,
+        [own.astype(np.int64) for own in codes],
         labels,
         seconds,
     )

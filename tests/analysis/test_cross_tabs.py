@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import date
+from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +47,9 @@ def test_a_cell_is_the_mean_of_the_same_draws_and_its_interval_is_rubins(folder:
     deviation = np.sqrt((1 + 1 / 8) * counts.var(axis=0, ddof=1))
     assert found.std_error.to_numpy() == pytest.approx(deviation)
     low = np.floor(np.maximum(counts.mean(axis=0) - stats.t.ppf(0.975, 7) * deviation, 0))
-    assert found.low.to_numpy() == pytest.approx(low)
+    certain = by_loops(folder, ["ward"], ["disease"])
+    least = [[certain.get((ward, disease), (0, 0))[0] for disease in DISEASES] for ward in found.table.index]
+    assert found.low.to_numpy() == pytest.approx(np.maximum(low, least))
     assert (found.high.to_numpy() >= counts.mean(axis=0)).all()
 
 
@@ -64,34 +69,88 @@ def test_the_truth_is_within_most_intervals_though_buckets_alone_tell_little(
     assert held.to_numpy().sum() >= 13  # of 15
 
 
-def by_loops(folder: ReleaseFolder, rows: str, columns: str) -> dict[tuple[Any, Any], tuple[int, int]]:
-    """The least and the most that every cell can have, bucket by bucket."""
+def by_loops(
+    folder: ReleaseFolder, people: list[str], values: list[str], table: str = "st"
+) -> dict[tuple[Any, ...], tuple[int, int]]:
+    """The least and the most that have some quasi-identifiers and some values, bucket by bucket."""
     name = folder.manifest.columns.bucket
-    sides = [folder.table("qit").to_pandas(), folder.table("st").to_pandas()]
-    found: dict[tuple[Any, Any], tuple[int, int]] = {}
-    for bucket, people in sides[0].groupby(name):
-        values = sides[1][sides[1][name] == bucket]
-        for row in people[rows].unique():
-            for column in values[columns].unique():
-                a, c = (people[rows] == row).sum(), (values[columns] == column).sum()
-                low, high = found.get((row, column), (0, 0))
-                found[row, column] = low + max(0, a + c - len(people)), high + min(a, c)
+    slots = (folder.kept_together(0) if table == "together" else folder).table(table).to_pandas()  # type: ignore[arg-type]
+    found: dict[tuple[Any, ...], tuple[int, int]] = {}
+    for bucket, rows in folder.table("qit").to_pandas().groupby(name):
+        having = Counter(rows[people].itertuples(index=False, name=None))
+        held = Counter(slots.loc[slots[name] == bucket, values].itertuples(index=False, name=None))
+        for (who, a), (what, c) in product(having.items(), held.items()):
+            low, high = found.get((*who, *what), (0, 0))
+            found[*who, *what] = low + max(0, a + c - len(rows)), high + min(a, c)
     return found
 
 
+@pytest.fixture(name="endless")
+def without_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Intervals are endless, unless there is something else that ends them."""
+    monkeypatch.setattr("dalenius.analysis.rubin.t_quantile", lambda share, freedom: np.asarray(1e9))
+
+
+@pytest.mark.usefixtures("endless")
 @pytest.mark.parametrize("turned", [False, True])
 def test_intervals_stay_within_what_is_certain(
     folder: ReleaseFolder, monkeypatch: pytest.MonkeyPatch, turned: bool
 ) -> None:
     monkeypatch.setattr("dalenius.analysis.cross_tabs._PAIRS", 100)
-    # intervals are endless otherwise: so their ends are what is certain
-    monkeypatch.setattr("dalenius.analysis.rubin.t_quantile", lambda share, freedom: np.asarray(1e9))
-    found = cross_tab(folder, *("disease", "ward") if turned else ("ward", "disease"), draws=3, seed=1)
+    found = cross_tab(folder, *("disease", "ward") if turned else ("ward", "disease"), draws=20, seed=1)
     some = found.std_error > 0
-    for (ward, disease), ends in by_loops(folder, "ward", "disease").items():
+    for (ward, disease), ends in by_loops(folder, ["ward"], ["disease"]).items():
         at = (disease, ward) if turned else (ward, disease)
         assert some.loc[at]
         assert (found.low.loc[at], found.high.loc[at]) == ends
+
+
+@pytest.fixture(scope="module")
+def treated(tmp_path_factory: pytest.TempPathFactory) -> ReleaseFolder:
+    """Two quasi-identifiers, and two sensitive columns that are kept together."""
+    table = patients(500, seed=3)
+    old = pa.array(["old" if age >= 50 else "young" for age in table["age"].to_pylist()])
+    drug = pa.array(np.random.default_rng(3).choice(["x", "y", "z"], 500).tolist())
+    table = table.drop_columns(["name", "age"]).append_column("old", old).append_column("drug", drug)
+    options: dict[str, Any] = {"quasi_identifiers": ["ward", "old"], "keep_together": [["disease", "drug"]]}
+    target = tmp_path_factory.mktemp("treated") / "release"
+    return released(table, target, sensitive=["disease", "drug"], **options)
+
+
+LAYOUTS = [
+    ("ward", ["old", "disease"]),
+    (["disease", "old"], "ward"),
+    ("disease", ["drug", "ward"]),
+    (["ward", "drug"], ["disease", "old"]),
+    (["old", "ward"], ["disease", "drug"]),
+    ("old", "drug"),
+]
+
+
+@pytest.mark.usefixtures("endless")
+@pytest.mark.parametrize(("rows", "columns"), LAYOUTS)
+def test_what_is_certain_is_so_wherever_columns_stand(treated: ReleaseFolder, rows: Any, columns: Any) -> None:
+    found = cross_tab(treated, rows, columns, draws=12, seed=1).tidy()
+    people = [name for name in ("ward", "old") if name in found.columns]
+    values = [name for name in ("disease", "drug") if name in found.columns]
+    certain = by_loops(treated, people, values, "together")
+    for line in found.to_dict("records"):
+        ends = certain.get(tuple(line[name] for name in [*people, *values]), (0, 0))
+        assert ends[0] <= line["low"] <= line["estimate"] <= line["high"] <= ends[1]
+        if line["std_error"] > 0:
+            assert (line["low"], line["high"]) == ends
+
+
+@pytest.mark.usefixtures("endless")
+@pytest.mark.parametrize("seed", range(4))
+def test_with_fakes_the_quasi_identifiers_alone_are_known(tmp_path: Path, seed: int) -> None:
+    """Margins of values are not, though they may agree in a few draws."""
+    table = patients(150).drop_columns(["name"])
+    folder = released(table, tmp_path / "release", fake_values=1)
+    wards = table["ward"].to_pandas().value_counts()
+    found = cross_tab(folder, "disease", "ward", draws=2, seed=seed).tidy()
+    for line in found[found.std_error > 0].to_dict("records"):
+        assert (line["low"], line["high"]) == (0, wards[line["ward"]])
 
 
 def test_fakes_leave_nothing_certain_but_margins(tmp_path: Path) -> None:
@@ -114,10 +173,31 @@ def test_a_population_is_known_less_well_than_a_table(folder: ReleaseFolder) -> 
     own = cross_tab(folder, "ward", "disease", seed=3)
     wider = cross_tab(folder, "ward", "disease", target="population", seed=3)
     people = own.table.to_numpy().sum()
-    shares = own.table.to_numpy() / people
+    shares = (own.table.to_numpy() + 2) / (people + 4)
     expected = np.sqrt(own.std_error.to_numpy() ** 2 + people * shares * (1 - shares))
     assert wider.table.equals(own.table)
     assert wider.std_error.to_numpy() == pytest.approx(expected)
+
+
+def test_what_nobody_of_a_sample_has_some_of_a_population_may(tmp_path: Path) -> None:
+    """The drug goes by the disease, and both are kept together: so all draws agree."""
+    table = patients(400).drop_columns(["name"])
+    table = table.append_column("drug", pa.array([f"for {one[0]}" for one in table["disease"].to_pylist()]))
+    options: dict[str, Any] = {"quasi_identifiers": ["age", "ward"], "keep_together": [["disease", "drug"]]}
+    kept = released(table, tmp_path / "kept", sensitive=["disease", "drug"], **options)
+    found = cross_tab(kept, "drug", "disease", target="population", draws=3)
+    none = found.table.to_numpy() == 0
+    assert none.sum() == 20
+    highs = found.high.to_numpy()[none]
+    assert ((1 - highs / 400) ** 400 < 0.1).all()  # so many of a population, and none of a sample: that is rare
+    assert (highs < 10).all()
+
+
+@pytest.mark.usefixtures("endless")
+def test_counts_of_a_population_are_those_of_as_many_people(folder: ReleaseFolder) -> None:
+    found = cross_tab(folder, "ward", "disease", target="population", draws=3)
+    assert (found.low == 0).all(axis=None)
+    assert (found.high == 1500).all(axis=None)
 
 
 def test_tidy_lines_have_the_cells_of_several_columns(folder: ReleaseFolder) -> None:
@@ -156,6 +236,34 @@ def test_nulls_booleans_and_dates_are_values_of_a_column(tmp_path: Path) -> None
         date(2020, month, 1) for month in (1, 2, 3)
     ]
     assert list(cross_tab(folder, "old", "disease", draws=2).table.index) == [False, True]
+
+
+def test_nans_are_nulls(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    sizes = random.choice(np.array([2.5, np.nan, 1.5, None], dtype=object), 400).tolist()
+    scores = random.choice([30.0, np.nan, 10.0, 20.0], 400).tolist()
+    table = pa.table({"size": pa.array(sizes, pa.float64()), "score": pa.array(scores)})
+    folder = released(table, tmp_path / "r", "score")
+    found = cross_tab(folder, "size", "score", draws=3).table
+    assert list(found.index) == [1.5, 2.5, "null"]
+    assert list(found.columns) == [10, 20, 30, "null"]
+    assert found.loc["null"].sum() == sum(one is None or one != one for one in sizes)
+    assert found["null"].sum() == np.isnan(scores).sum()
+    ranges = cross_tab(folder, "size", "score", bins={"size": 2, "score": [15]}, draws=3).table
+    assert list(ranges.index) == ["1.5", "2.5", "null"]
+    assert list(ranges.columns) == ["10", "20 to 30", "null"]
+
+
+@pytest.mark.parametrize(
+    ("first", "kind"),
+    [(2**63, pa.uint64()), (-(2**63), pa.int64()), (10**15, pa.float64()), (10**25, pa.decimal128(28, 1))],
+)
+def test_whole_numbers_keep_their_digits_in_ranges(tmp_path: Path, first: int, kind: pa.DataType) -> None:
+    numbers = [Decimal(first + place % 6) for place in range(240)]
+    cells = pa.array(numbers, kind) if pa.types.is_decimal(kind) else pa.array([int(one) for one in numbers], kind)
+    table = pa.table({"number": cells, "disease": (DISEASES * 48)})
+    found = cross_tab(released(table, tmp_path / "r"), "number", "disease", bins={"number": 3}, draws=2)
+    assert list(found.table.index) == [f"{first + place} to {first + place + 1}" for place in (0, 2, 4)]
 
 
 @pytest.mark.parametrize(
@@ -304,4 +412,5 @@ def test_numbers_are_put_into_their_bands(tmp_path: Path) -> None:
     found = cross_tab(open_release(tmp_path / "r"), "ward", "income", levels={"income": "band"}, draws=3)
     expected = {"below 200": (incomes < 200).sum(), "500 and above": (incomes >= 500).sum()}
     assert {name: found.table[name].sum() for name in expected} == pytest.approx(expected)
+    assert list(found.table.columns) == ["below 200", "200 to below 500", "500 and above"]
     assert found.table.shape == (2, 3)

@@ -119,3 +119,79 @@ def test_notes_and_columns_called_like_figures_are_kept(tmp_path: Path) -> None:
     assert set(found["estimate"]) == {"a", "b"}
     assert found.loc[found.statistic == "mean", "estimate_2"].mean() == pytest.approx(9.5)
     assert isinstance(found.attrs["notes"], list)
+
+
+@pytest.fixture(scope="module")
+def paid(tmp_path_factory: pytest.TempPathFactory) -> ReleaseFolder:
+    """Two in five have no number: some a null, and some a NaN. Of most villages there are but two people."""
+    random = np.random.default_rng(6)
+    cells = random.choice(np.array([10.0, 20, 40, None, np.nan], dtype=object), 200).tolist()
+    village = [f"village {place // 2}" if place < 60 else "town" for place in range(200)]
+    table = pa.table({"village": village, "pay": pa.array(cells, pa.float64())})
+    sensitive = [{"columns": ["pay"], "null_value": "unknown"}]
+    return released(table, tmp_path_factory.mktemp("paid") / "release", sensitive, quasi_identifiers=["village"])
+
+
+def test_whoever_has_no_number_is_left_out_and_a_note_says_how_many(paid: ReleaseFolder) -> None:
+    found = describe(paid, by="village", quantiles=(), draws=6, seed=2)
+    draws = [one.to_pandas() for one in tables_of(Completion(paid, 6, seed=2))]
+    means = pd.concat([one.groupby("village", observed=False).pay.mean() for one in draws], axis=1)  # without NaN
+    whole = means[means.notna().all(axis=1)]
+    assert 2 < len(whole) < len(means)
+    assert found.set_index("village").estimate.to_dict() == pytest.approx(whole.mean(axis=1).to_dict())
+    without = np.mean([one.pay.isna().sum() for one in draws])
+    notes = "\n".join(found.attrs["notes"])
+    assert f"{without:g} records without a number are left out" in notes
+    assert f"{len(means) - len(whole)} groups are left out: in some draws nobody there has a number." in notes
+
+
+def test_intervals_hold_their_estimates_to_the_last_digit(tmp_path: Path) -> None:
+    table = pa.table({"old": [True, False] * 60, "pay": [0.1] * 60 + [0.3] * 60})
+    found = describe(released(table, tmp_path / "r", "pay"), by="old", draws=3, seed=1)
+    assert ((found.low <= found.estimate) & (found.estimate <= found.high)).all()
+
+
+def test_nothing_is_said_of_records_where_all_have_numbers(folder: ReleaseFolder) -> None:
+    assert not any("left out" in note for note in describe(folder, by="ward", draws=2).attrs["notes"])
+
+
+def test_intervals_of_a_table_stay_among_its_numbers(
+    folder: ReleaseFolder, table: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dalenius.analysis.rubin.t_quantile", lambda share, freedom: np.asarray(1e9))
+    found = describe(folder, by="ward", draws=4, seed=1)
+    some = found[found.std_error > 0]
+    assert len(some) > 6
+    assert set(some.low) == {min(table["income"].to_pylist())}
+    assert set(some.high) == {max(table["income"].to_pylist())}
+    assert (describe(folder, by="ward", draws=4, seed=1, target="population").low < 0).any()
+
+
+@pytest.mark.parametrize("quantiles", [0.5, np.float64(0.5), [0.5], np.array([0.5])])
+def test_one_quantile_is_as_good_as_several(folder: ReleaseFolder, quantiles: Any) -> None:
+    assert list(describe(folder, quantiles=quantiles, draws=2).statistic) == ["mean", "quantile 0.5"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"quantiles": ["x"]}, "quantiles are given as numbers"),
+        ({"quantiles": "x"}, "quantiles are given as numbers"),
+        ({"quantiles": None}, "quantiles are given as numbers"),
+        ({"quantiles": [float("nan")]}, "between 0 and 1"),
+        ({"by": ["ward", "ward"]}, "different columns"),
+        ({"by": "ward", "bins": {"age": 3}}, "not in the groups"),
+        ({"by": "ward", "bins": {"income": 3}}, "not in the groups"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(folder: ReleaseFolder, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        describe(folder, draws=2, **options)
+
+
+def test_of_several_sensitive_columns_one_is_named(tmp_path: Path) -> None:
+    table = pa.table({"age": [20, 30] * 60, "pay": [1, 2, 3, 4] * 30, "rent": [5, 6, 7] * 40})
+    folder = released(table, tmp_path / "r", ["pay", "rent"])
+    with pytest.raises(UsageError, match=r"2 sensitive columns.*\n.*'pay', 'rent'"):
+        describe(folder, by="age", draws=2)
+    assert len(describe(folder, "rent", quantiles=(), draws=2)) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,10 @@ import pytest
 from dalenius.analysis import completing, pieces
 from dalenius.analysis.completing import Completion
 from dalenius.analysis.draw_files import tables_of
+from dalenius.analysis.groupings import Axis, coded
 from dalenius.analysis.outcomes import draw_outcomes, sort_out
-from dalenius.errors import NoSuchColumnError, UsageError
+from dalenius.errors import MemoryLimitError, NoSuchColumnError, UsageError
+from dalenius.model.memory import ReadingMemory
 from dalenius.release.folder import ReleaseFolder
 from tests.analysis.tables import lines, patients, released
 
@@ -55,3 +59,27 @@ def test_columns_are_sorted_out(folder: ReleaseFolder) -> None:
     assert sort_out(folder, ["ward", "stay", "age"]) == (["stay"], ["ward", "age"])
     with pytest.raises(NoSuchColumnError, match="wart"):
         sort_out(folder, ["wart"])
+
+
+def test_draws_take_four_bytes_for_each_person(tmp_path: Path) -> None:
+    """Whatever is worked out is so for one draw at a time."""
+    rows, draws = 2000, 100
+    drawn = draw_outcomes(released(patients(rows), tmp_path / "r"), ["disease"], ["age", "ward"], draws=draws, seed=1)
+    tracemalloc.start()
+    try:
+        axes = [Axis(drawn, [coded(drawn, name) for name in names]) for names in (["ward"], ["age", "disease"])]
+        tables = [np.bincount(row * 300 + column) for row, column in zip(*(one.of_draws for one in axes), strict=True)]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(tables) == draws
+    assert peak - sum(one.nbytes for one in tables) < 4 * rows * draws
+    assert sum(one.nbytes for one in drawn._drawn.values()) == 4 * rows * draws
+
+
+def test_what_does_not_fit_is_refused_before_it_is_drawn(folder: ReleaseFolder) -> None:
+    spare = 240 * 2 * (4 * 800 + 200)  # half of it is for draws
+    small = ReleaseFolder(folder.path, folder.manifest, memory=ReadingMemory(total=2 * spare, spare=spare))
+    assert draw_outcomes(small, ["disease"], [], draws=700).draws == 700
+    with pytest.raises(MemoryLimitError, match="what everybody has in all draws"):
+        draw_outcomes(small, ["disease"], [], draws=900)

@@ -20,12 +20,13 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.analysis.learned import Further, Learned, Lesson
-from dalenius.analysis.pieces import Piece, free_name, read_pieces, slot_tables
+from dalenius.analysis.pieces import Piece, read_pieces, slot_tables
 from dalenius.errors import UsageError
 from dalenius.infer.candidates import Integers
 from dalenius.infer.curvature import Pair
 from dalenius.infer.features import Singles
 from dalenius.infer.swaps import Swaps
+from dalenius.model.estimate import free_name
 from dalenius.model.progress import Progress, Silent
 from dalenius.release.folder import ReleaseFolder
 from dalenius.tables.arrays import arrow_array

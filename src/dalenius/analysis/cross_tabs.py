@@ -3,6 +3,10 @@
 Everything is worked out in each of many draws (`outcomes`), and put together by Rubin's rules (`rubin`). What is
 estimated is the table that was published, or with target='population' whatever its people are a sample of.
 
+**Counts.** Those of a table are whole, and within what is certain of each cell. For a population, a count c among n
+people has the variance n p (1 - p) of a sample besides, where p = (c + 2) / (n + 4), as Agresti and Coull (1998) have
+it. With p = c / n, a cell that nobody has in any draw would seem to be known exactly. The interval is cut to 0 .. n.
+
 **Independence.** In each draw, with the counts n_ij, let X² be Pearson's statistic and G² = 2 Σ n_ij log (n_ij n / n_i
 n_j). What is reported is the mean of X² over the draws: they differ from the table as the table may differ from what is
 known, so this is what is to be expected of the table's own. For the test, let g be the mean of G², and ĝ the G² of the
@@ -24,13 +28,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dalenius.analysis.completing import DRAWS
-from dalenius.analysis.groupings import Axis, Bins, Levels, Names, listed, require_bins
+from dalenius.analysis.groupings import Axis, Bins, Levels, Names, coded, listed, require_bins
 from dalenius.analysis.learned import Lesson
 from dalenius.analysis.outcomes import Places, draw_outcomes, require_one_table, sort_out
-from dalenius.analysis.pieces import free_name
 from dalenius.analysis.rubin import Target, pool_each, require_pandas, require_target, statistics, t_quantile
 from dalenius.errors import UsageError
 from dalenius.infer.candidates import Floats, Integers
+from dalenius.model.estimate import free_name
 from dalenius.model.progress import Progress
 from dalenius.release.folder import ReleaseFolder
 
@@ -38,8 +42,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_CELLS = 50_000
+_COPIES = 4  # of the counts of all draws
 _ENDLESS = 1e9
-_PAIRS = 2**21  # of rows and columns of buckets, at a time
+_PAIRS = 2**16  # of people and values of buckets, at a time
 _SMALLEST = 1e-300
 _CERTAIN = 1e-9  # as good as 0
 
@@ -123,20 +128,21 @@ def cross_tab(
     require_bins(bins or {})
     made = _Cells(folder, (rows, columns), bins or {}, levels or {}, draws, seed, lesson, progress)
     tables = made.tables()
-    counts = np.array([table.ravel() for table in tables])
-    shares = counts.mean(axis=0) / max(1.0, counts[0].sum())
-    pooled = pool_each(counts, counts[0].sum() * shares * (1 - shares) if target == "population" else None)
-    low, high = np.maximum(pooled.low, 0), pooled.high
-    if target == "table":  # a table has whole counts, the margins that it has in every draw, and what is certain
-        certain = made.certain()
-        low = np.clip(np.floor(low + _CERTAIN), *certain)
-        high = np.clip(np.ceil(high - _CERTAIN), certain[0], np.minimum(certain[1], made.most(counts)))
+    counts = tables.reshape(draws, -1)
+    if target == "table":
+        pooled, certain = pool_each(counts, None), made.certain()
+        low, high = np.floor(pooled.low + _CERTAIN), np.ceil(pooled.high - _CERTAIN)
+    else:
+        people = counts[0].sum()
+        shares = (counts.mean(axis=0) + 2) / (people + 4)
+        pooled, certain = pool_each(counts, people * shares * (1 - shares)), (np.zeros(1), np.full(1, people))
+        low, high = pooled.low, pooled.high
     return CrossTab(
         table=made.frame(pooled.estimates),
         std_error=made.frame(pooled.errors),
-        low=made.frame(low),
-        high=made.frame(high),
-        chi2=chi_square(tables, made.notes),
+        low=made.frame(np.clip(low, *certain)),
+        high=made.frame(np.clip(high, *certain)),
+        chi2=chi_square(list(tables), made.notes),
         target=target,
         draws=draws,
         notes=made.notes,
@@ -175,6 +181,36 @@ def _runs(buckets: Places, axis: Axis) -> tuple[Integers, Integers, Integers]:
     keys, counts = np.unique(buckets.astype(np.int64) * axis.number + axis.of_draws[0], return_counts=True)
     bucket, value = np.divmod(keys, axis.number)
     return bucket, value, counts
+
+
+def _bounds(buckets: Places, people: Axis, values: Axis, wanted: Integers) -> tuple[Floats, Floats]:
+    """How many have a combination of `people` and one of `values` at least and at most, summed over buckets.
+
+    `wanted` has such pairs as numbers: the place of the one times how many of the other there are, and the place of the
+    other. Nobody has what is below 0.
+    """
+    sizes = np.bincount(buckets)
+    (bucket, own, a), (holding, value, c) = _runs(buckets, people), _runs(buckets, values)
+    firsts = np.searchsorted(holding, np.arange(len(sizes) + 1))
+    partners = np.diff(firsts)[bucket]  # of every run of people, as many as its bucket has values
+    ends = np.cumsum(partners)
+    order = np.argsort(wanted)
+    low, high = np.zeros((2, len(wanted)))
+    start = 0
+    while start < len(bucket):
+        stop = max(start + 1, int(np.searchsorted(ends, ends[start] - partners[start] + _PAIRS, side="right")))
+        part, number = slice(start, stop), partners[start:stop]
+        run = np.repeat(firsts[bucket[part]] - (np.cumsum(number) - number), number) + np.arange(number.sum())
+        having, size = np.repeat(a[part], number), np.repeat(sizes[bucket[part]], number)
+        pairs = np.repeat(own[part], number) * values.number + value[run]
+        place = np.minimum(np.searchsorted(wanted, pairs, sorter=order), len(wanted) - 1)
+        there = wanted[order[place]] == pairs
+        cell = order[place[there]]
+        least, most = np.maximum(having + c[run] - size, 0), np.minimum(having, c[run])
+        low += np.bincount(cell, weights=least[there], minlength=len(wanted))
+        high += np.bincount(cell, weights=most[there], minlength=len(wanted))
+        start = stop
+    return low, high
 
 
 def _pearson(counts: Floats) -> float:
@@ -230,65 +266,46 @@ class _Cells:
             )
         require_one_table(folder, sensitive)
         drawn = draw_outcomes(folder, sensitive, identifiers, draws=draws, seed=seed, lesson=lesson, progress=progress)
-        self._rows, self._columns = (Axis(drawn, own, bins, levels) for own in names)
-        self.notes = drawn.notes
-        self._buckets, self._fakes = drawn.buckets, folder.manifest.adversary.fake_values
+        coded_columns = {name: coded(drawn, name, bins.get(name), levels.get(name)) for name in both}
+        self._rows, self._columns = (Axis(drawn, [coded_columns[name] for name in own]) for own in names)
+        self.notes, self._drawn, self._fakes = drawn.notes, drawn, folder.manifest.adversary.fake_values
+        self._parts = [[coded_columns[name] for name in own] for own in (identifiers, sensitive)]
         if self._rows.number * self._columns.number > MOST_CELLS:
             raise UsageError(
                 f"the cross-tab has {self._rows.number:,} x {self._columns.number:,} cells, more than {MOST_CELLS:,}",
                 "Put numbers into ranges: bins={'age': 8}; or choose fewer columns.",
             )
 
-    def tables(self) -> list[Floats]:
-        """Rows by columns, for every draw."""
-        shape = self._rows.number, self._columns.number
-        return [
-            np.bincount(row * shape[1] + column, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
-            for row, column in zip(self._rows.of_draws, self._columns.of_draws, strict=True)
-        ]
+    def tables(self) -> Floats:
+        """Draws by rows by columns."""
+        number, columns = self._rows.number * self._columns.number, self._columns.number
+        memory = self._drawn.folder.memory
+        memory.require(
+            _COPIES * 8 * number * self._drawn.draws, memory.engine, "a cross-tab of so many cells and draws"
+        )
+        found = np.empty((self._drawn.draws, self._rows.number, columns))
+        for table, row, column in zip(found, self._rows.of_draws, self._columns.of_draws, strict=True):
+            table[:] = np.bincount(row * columns + column, minlength=number).reshape(table.shape)
+        return found
 
     def certain(self) -> tuple[Floats, Floats]:
         """What every cell has at least and at most, whatever the truth is.
 
-        If a of the S people of a bucket are in a row of the cross-tab, and c values of the bucket in a column, then the
-        cell has max(0, a + c - S) to min(a, c) of its people. This is so where one axis is published, and no value is
-        fake.
+        A cell asks for quasi-identifiers and for values, whichever of them are its row and its column. If a of the S
+        people of a bucket have the quasi-identifiers, and c of its values are those, then max(0, a + c - S) to
+        min(a, c) of its people are in the cell. With fake values, as many are in it at most as have the
+        quasi-identifiers.
         """
-        cells = self._rows.number * self._columns.number
-        if self._fakes or self._rows.published == self._columns.published:
-            return np.zeros(cells), np.full(cells, np.inf)
-        one, other = (self._rows, self._columns) if self._rows.published else (self._columns, self._rows)
-        sizes = np.bincount(self._buckets)
-        (bucket, row, a), (buckets, values, c) = (_runs(self._buckets, axis) for axis in (one, other))
-        firsts = np.searchsorted(buckets, np.arange(len(sizes) + 1))
-        partners = np.diff(firsts)[bucket]  # of every (bucket, row), as many as its bucket has values
-        ends = np.cumsum(partners)
-        low, high = np.zeros((2, one.number * other.number))
-        start = 0
-        while start < len(bucket):
-            stop = max(start + 1, int(np.searchsorted(ends, ends[start] - partners[start] + _PAIRS, side="right")))
-            part, number = slice(start, stop), partners[start:stop]
-            place = np.repeat(firsts[bucket[part]] - (np.cumsum(number) - number), number) + np.arange(number.sum())
-            people, size = np.repeat(a[part], number), np.repeat(sizes[bucket[part]], number)
-            cell = np.repeat(row[part], number) * other.number + values[place]
-            low += np.bincount(cell, weights=np.maximum(people + c[place] - size, 0), minlength=len(low))
-            high += np.bincount(cell, weights=np.minimum(people, c[place]), minlength=len(high))
-            start = stop
-        shape = one.number, other.number
-        found = [bound.reshape(shape) if one is self._rows else bound.reshape(shape).T for bound in (low, high)]
-        return found[0].ravel(), found[1].ravel()
-
-    def most(self, counts: Floats) -> Floats:
-        """What every cell has at most, since margins that are the same in all draws are known."""
-        tables = counts.reshape(len(counts), self._rows.number, self._columns.number)
-        people = tables[0].sum()
-        rows, columns = tables.sum(axis=2), tables.sum(axis=1)
-        least = np.minimum(
-            np.where(np.ptp(rows, axis=0) == 0, rows[0], people)[:, None],
-            np.where(np.ptp(columns, axis=0) == 0, columns[0], people)[None, :],
-        )
-        whole: Floats = least.ravel()
-        return whole
+        shape = self._rows.number, self._columns.number
+        codes = {name: np.repeat(own, shape[1]) for name, own in self._rows.codes.items()}
+        codes |= {name: np.tile(own, shape[0]) for name, own in self._columns.codes.items()}
+        people, values = (Axis(self._drawn, own, 1) for own in self._parts)  # the first draw has what all of them have
+        who, what = (axis.places_of(codes, shape[0] * shape[1]) for axis in (people, values))
+        if self._fakes:
+            having = np.append(np.bincount(people.of_draws[0], minlength=people.number), 0).astype(np.float64)
+            return np.zeros(len(who)), having[who]
+        wanted = np.where((who >= 0) & (what >= 0), who * values.number + what, -1)
+        return _bounds(self._drawn.buckets, people, values, wanted)
 
     def frame(self, numbers: Floats) -> pd.DataFrame:
         """Numbers of cells as a table with names."""

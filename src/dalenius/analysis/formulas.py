@@ -18,9 +18,10 @@ import pyarrow as pa
 
 from dalenius.analysis.completing import DRAWS
 from dalenius.analysis.formula_sides import Side, factors_of, looks_around, names_in, quoted, sides_of
-from dalenius.analysis.generalised import Family, Lines, Model, fit_draws
+from dalenius.analysis.generalised import ByDraw, Family, Lines, Model, fit_draws
 from dalenius.analysis.learned import MOST_CELLS
 from dalenius.analysis.outcomes import (
+    Combinations,
     Outcomes,
     draw_outcomes,
     plain_values,
@@ -178,22 +179,17 @@ class _Columns:
 def _lines(columns: _Columns, drawn: Outcomes, others: Sequence[str]) -> Lines:
     """The different rows of the design, and which of them every row is in each draw."""
     different, places = distinct_rows(drawn.rows)
-    of_draws = [places] * drawn.draws
+    of_draws: ByDraw = [places] * drawn.draws
     if others:  # lines go on with the values of other sensitive columns
-        number = different.num_rows
-        keys, kinds = of_draws, []
-        for name in others:
-            values, codes = drawn.kinds(name)
-            kinds.append(pa.array([None, *values]))
-            keys = [key * (len(values) + 1) + code + 1 for key, code in zip(keys, codes, strict=True)]
-        used, ranks = np.unique(np.concatenate(keys), return_inverse=True)
-        of_draws = np.split(ranks.astype(np.int64), drawn.draws)
-        rest = used
+        own = [drawn.kinds(name) for name in others]
+        coded = [(codes.filled(len(values)), len(values) + 1) for values, codes in own]
+        found = Combinations([(of_draws, different.num_rows), *coded], len(places), drawn.draws)
+        of_draws = found
+        rest = found.used
         parts: list[pa.Array] = []
-        for held in reversed(kinds):
-            rest, code = np.divmod(rest, len(held))
-            parts.append(held.take(pa.array(code)))
-        assert rest.max(initial=0) < number  # noqa: S101 (the keys are those of rows)
+        for values, _ in reversed(own):
+            rest, code = np.divmod(rest, len(values) + 1)
+            parts.append(pa.array([*values, None]).take(pa.array(code)))
         different = different.take(pa.array(rest))
         for name, part in zip(others, reversed(parts), strict=True):
             different = different.append_column(name, part)
@@ -225,7 +221,7 @@ class _Answers:
         elif numbers is not None and left != column:
             labels, of_values = np.unique(numbers, return_inverse=True)
             self.labels = labels.tolist()
-            self.codes = [np.where(own >= 0, of_values[own], -1) for own in codes]
+            self.codes = codes.through(of_values)
         if family == "logit":
             if len(self.labels) != 2:
                 raise UsageError(

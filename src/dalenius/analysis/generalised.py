@@ -19,15 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from dalenius.errors import UsageError
-from dalenius.infer.candidates import Floats, Integers
+from dalenius.infer.candidates import Floats
 
 Family = Literal["logit", "multinomial", "linear"]
+Numbers = npt.NDArray[np.integer[Any]]
+ByDraw = Sequence[Numbers]  # a number of every row in each draw
 _STEPS = 60
 _CLOSE = 1e-8  # squared standard errors that a step goes at the end
 _PRIOR = 1 / 10.0**2
@@ -42,18 +44,18 @@ class Lines:
 
     design: Floats
     whole: npt.NDArray[np.bool_]
-    of_draws: Sequence[Integers]
+    of_draws: ByDraw
 
-    def whole_rows(self, codes: Sequence[Integers]) -> int:
+    def whole_rows(self, codes: ByDraw) -> int:
         """How many rows have no null, neither in the design nor as the outcome: the mean of all draws."""
         found = [int((self.whole[line] & (own >= 0)).sum()) for line, own in zip(self.of_draws, codes, strict=True)]
         return round(sum(found) / len(found))
 
-    def counts(self, draw: int, outcomes: Integers, kinds: int) -> Floats:
+    def counts(self, draw: int, outcomes: Numbers, kinds: int) -> Floats:
         """n: lines by outcomes."""
         line = self.of_draws[draw]
         kept = (outcomes >= 0) & self.whole[line]
-        keys = line[kept] * kinds + outcomes[kept]
+        keys = line[kept].astype(np.int64) * kinds + outcomes[kept]
         return np.bincount(keys, minlength=len(self.design) * kinds).reshape(-1, kinds).astype(np.float64)
 
 
@@ -100,7 +102,7 @@ class Model:
 
 
 def fit_draws(
-    model: Model, lines: Lines, codes: Sequence[Integers], kinds: int, numbers: Floats | None = None
+    model: Model, lines: Lines, codes: ByDraw, kinds: int, numbers: Floats | None = None
 ) -> tuple[Floats, Floats]:
     """The coefficients of each draw, outcome by outcome, and the covariance that those of a whole table have.
 
@@ -190,7 +192,7 @@ class _Newton:
         return found
 
 
-def _linear(model: Model, lines: Lines, codes: Sequence[Integers], numbers: Floats) -> tuple[Floats, Floats]:
+def _linear(model: Model, lines: Lines, codes: ByDraw, numbers: Floats) -> tuple[Floats, Floats]:
     number = len(lines.design)
     middle = float(numbers[codes[0][codes[0] >= 0]].mean()) if model.constant is not None else 0.0
     numbers = numbers - middle  # squares of large numbers lose digits

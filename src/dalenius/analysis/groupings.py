@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalenius.analysis.outcomes import Outcomes
-from dalenius.analysis.pieces import distinct_rows
+from dalenius.analysis.outcomes import Codes, Combinations, Outcomes, Places
 from dalenius.analysis.rubin import require_pandas
 from dalenius.errors import UsageError
 from dalenius.infer.candidates import Floats, Integers
@@ -19,35 +18,51 @@ if TYPE_CHECKING:
 
 MOST_RANGES = 1000
 MOST_VALUES = 1000  # of a column
-_MOST_KEY = 2**62
+_MOST_WHOLE = 2**64  # of floating-point numbers that are written as whole ones
 _NULL = "null"
 Names = str | Sequence[str]
 Levels = Mapping[str, str]  # of a sensitive column's groups, such as "chapter"
 Bins = Mapping[str, int | Sequence[float]]  # of numbers: how many ranges, or where all but the first begin
 
 
-class Axis:
-    """The values of some columns together: `labels` is a line for each combination, `of_draws` that of each row."""
+@dataclass(frozen=True)
+class Coded:
+    """A column's values, with null as a word if there are nulls, and for each draw which one every row has."""
 
-    def __init__(self, drawn: Outcomes, names: Sequence[str], bins: Bins, levels: Levels | None = None) -> None:
-        self.published = all(name in drawn.rows.column_names for name in names)  # and so alike in all draws
-        draws = 1 if self.published else drawn.draws
-        keys = [np.zeros(drawn.rows.num_rows, np.int64)] * draws
-        kinds: list[list[Any]] = []
-        for name in names:
-            values, codes = _coded(drawn, name, bins.get(name), (levels or {}).get(name))
-            kinds.append(values)
-            if math.prod(map(len, kinds)) >= _MOST_KEY:
-                raise UsageError("the columns have too many combinations of values", "Choose fewer columns.")
-            keys = [key * len(values) + own for key, own in zip(keys, codes[:draws], strict=True)]
-        used, places = np.unique(np.concatenate(keys), return_inverse=True)
-        self.number = len(used)
-        self.of_draws = np.split(places.astype(np.int64), draws) * (drawn.draws // draws)
-        labels, rest = {}, used
-        for name, values in reversed(list(zip(names, kinds, strict=True))):
-            rest, code = np.divmod(rest, len(values))
-            labels[name] = [values[place] for place in code]
-        self.labels = _frame({name: labels[name] for name in names}, self.number)
+    name: str
+    values: list[Any]
+    codes: Codes
+    published: bool  # with the rows, and so alike in all draws
+
+
+class Axis:
+    """The values of some columns together: `labels` is a line for each combination that somebody has in a draw.
+
+    `of_draws` has the line of every row, for each of the first `draws`, or of all.
+    """
+
+    def __init__(self, drawn: Outcomes, columns: Sequence[Coded], draws: int | None = None) -> None:
+        draws = draws or drawn.draws
+        alike = all(column.published for column in columns)
+        self._columns = columns
+        kinds = [(column.codes, len(column.values)) for column in columns]
+        found = Combinations(kinds, drawn.rows.num_rows, 1 if alike else draws)
+        self._used, self.number = found.used, len(found.used)
+        self.of_draws: Sequence[Places] = [found[0]] * draws if alike else found
+        self.codes: dict[str, Integers] = {}  # by column, for each combination
+        rest = self._used
+        for column in reversed(columns):
+            rest, self.codes[column.name] = np.divmod(rest, len(column.values))
+        labels = {one.name: [one.values[place] for place in self.codes[one.name]] for one in columns}
+        self.labels = _frame(labels, self.number)
+
+    def places_of(self, codes: Mapping[str, Integers], number: int) -> Integers:
+        """Where so many combinations are, given by the codes of each column; -1 for those that nobody has."""
+        keys = np.zeros(number, np.int64)
+        for column in self._columns:
+            keys = keys * len(column.values) + codes[column.name]
+        places = np.searchsorted(self._used, keys)
+        return np.where(np.append(self._used, -1)[places] == keys, places, -1)
 
 
 def _frame(columns: dict[str, list[Any]], rows: int) -> pd.DataFrame:
@@ -72,22 +87,12 @@ def numbers_of(name: str, values: Sequence[Any]) -> Floats:
     return np.array([float(value) for value in values])
 
 
-def _coded(
-    drawn: Outcomes, name: str, bins: int | Sequence[float] | None, level: str | None
-) -> tuple[list[Any], list[Integers]]:
-    """The values of any column, with null as a word if there are nulls, and for each draw which one every row has."""
-    if name in drawn.rows.column_names:
-        different, places = distinct_rows(drawn.rows.select([name]))
-        every = different.column(0).to_pylist()
-        order = sorted((p for p, value in enumerate(every) if value is not None), key=lambda p: _sortable(every[p]))
-        rank = np.full(len(every), -1)
-        rank[order] = np.arange(len(order))
-        values, codes = [every[place] for place in order], [rank[places]] * drawn.draws
-    else:
-        values, codes = drawn.kinds(name, level)
+def coded(drawn: Outcomes, name: str, bins: int | Sequence[float] | None = None, level: str | None = None) -> Coded:
+    """Any column; numbers are put into ranges if there are bins, and sensitive values into groups of a level."""
+    values, codes = drawn.kinds(name, level)
     if bins is not None:
         values, place = _ranges(name, values, bins, codes[0])
-        codes = [np.where(own >= 0, place[own], -1) for own in codes]
+        codes = codes.through(place)
     if len(values) > MOST_VALUES:
         raise UsageError(
             f"{name!r} has {len(values):,} different values, more than {MOST_VALUES:,}",
@@ -95,17 +100,13 @@ def _coded(
             if are_numbers(values)
             else "Choose another column.",
         )
-    if any((own < 0).any() for own in codes[: 1 if name in drawn.rows.column_names else None]):
-        codes = [np.where(own >= 0, own, len(values)) for own in codes]
+    if codes.nulls:
+        codes = codes.filled(len(values))
         values = [*values, _NULL if _NULL not in values else f"{_NULL} (no value)"]
-    return values, codes
+    return Coded(name, values, codes, drawn.published(name))
 
 
-def _sortable(value: Any) -> tuple[bool, Any]:
-    return isinstance(value, str), value
-
-
-def _ranges(name: str, values: list[Any], bins: int | Sequence[float], codes: Integers) -> tuple[list[Any], Integers]:
+def _ranges(name: str, values: list[Any], bins: int | Sequence[float], codes: Places) -> tuple[list[Any], Integers]:
     """Values as ranges of numbers, and the range of each: so many with about as many rows each, or with these edges."""
     numbers = numbers_of(name, values)
     if isinstance(bins, int | np.integer):
@@ -117,8 +118,9 @@ def _ranges(name: str, values: list[Any], bins: int | Sequence[float], codes: In
     else:
         edges = _edges(name, bins)
         place = np.searchsorted(edges, numbers, side="right")
-    used, place = np.unique(place, return_inverse=True)
-    labels = [_range_text(numbers[place == number]) for number in range(len(used))]
+    _, firsts, place = np.unique(place, return_index=True, return_inverse=True)  # values ascend, and so do ranges
+    lasts = [*firsts[1:] - 1, len(values) - 1]
+    labels = [_range_text(values[first], values[last]) for first, last in zip(firsts, lasts, strict=True)]
     return labels, place.astype(np.int64)
 
 
@@ -135,9 +137,15 @@ def _edges(name: str, given: Any) -> Floats:
     return edges
 
 
-def _range_text(numbers: Floats) -> str:
-    low, high = f"{numbers.min():.15g}", f"{numbers.max():.15g}"
-    return low if low == high else f"{low} to {high}"
+def _range_text(low: Any, high: Any) -> str:
+    return _text(low) if low == high else f"{_text(low)} to {_text(high)}"
+
+
+def _text(number: Any) -> str:
+    """A number, and whole ones with all of their digits."""
+    if isinstance(number, float) and not abs(number) < _MOST_WHOLE:
+        return f"{number:.15g}"
+    return str(int(number)) if number == int(number) else f"{float(number):.15g}"
 
 
 def require_bins(bins: object) -> None:

@@ -1,13 +1,15 @@
 """What everybody has in each of many draws, held as numbers: for models, cross-tabs and figures.
 
-A draw is not held as a table, but as the place in ST that every row has: four bytes for a row and a draw.
+A draw is not held as a table, but as the place in ST that every row has: four bytes for a row and a draw. Whatever else
+there is to know of a draw is worked out from that when it is asked for, one draw after the other.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +26,88 @@ from dalenius.release.release_views import view_of
 from dalenius.verify.stated_bands import value_codes
 
 Places = npt.NDArray[np.int32]
+Numbers = npt.NDArray[np.integer[Any]]
 _BAND = "band"
+_MOST_KEY = 2**62
+_WORKED = 160  # bytes for a row, beside the draws: what is worked out for one of them, or for a column
+
+
+class DrawByDraw(Sequence[Places]):
+    """A number of every row in each draw, worked out for a draw whenever it is asked for."""
+
+    def __init__(self, draws: int) -> None:
+        self._draws = draws
+
+    def of(self, draw: int) -> Places:
+        """The numbers of one draw."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return self._draws
+
+    @overload
+    def __getitem__(self, draw: int) -> Places: ...
+
+    @overload
+    def __getitem__(self, draw: slice) -> list[Places]: ...
+
+    def __getitem__(self, draw: int | slice) -> Places | list[Places]:
+        wanted = range(self._draws)[draw]
+        return self.of(wanted) if isinstance(wanted, int) else [self.of(one) for one in wanted]
+
+
+class Codes(DrawByDraw):
+    """Which value of a sensitive column every row has; -1 for a null."""
+
+    def __init__(self, of_slots: Integers, drawn: Places) -> None:
+        super().__init__(len(drawn))
+        self._of_slots, self._drawn = of_slots.astype(np.int32), drawn
+
+    def of(self, draw: int) -> Places:
+        """The values of everybody in one draw."""
+        found: Places = self._of_slots[self._drawn[draw]]
+        return found
+
+    @property
+    def nulls(self) -> bool:
+        """Whether anybody may have a null."""
+        return bool((self._of_slots < 0).any())
+
+    def through(self, places: Integers) -> Codes:
+        """The same, where each value is put into another place."""
+        return Codes(np.where(self._of_slots >= 0, places[self._of_slots], -1), self._drawn)
+
+    def filled(self, place: int) -> Codes:
+        """The same, with a place for nulls."""
+        return Codes(np.where(self._of_slots >= 0, self._of_slots, place), self._drawn)
+
+
+class Combinations(DrawByDraw):
+    """Which combination of values of some columns every row has: a place among the combinations that there are.
+
+    A column has for each draw the code of every row, and so many different ones. `used` are the keys of combinations
+    that somebody has in some draw; the first column counts most in a key.
+    """
+
+    def __init__(self, columns: Sequence[tuple[Sequence[Numbers], int]], rows: int, draws: int) -> None:
+        super().__init__(draws)
+        self._columns, self._rows = columns, rows
+        if math.prod(kinds for _, kinds in columns) >= _MOST_KEY:
+            raise UsageError("the columns have too many combinations of values", "Choose fewer columns.")
+        self.used: Integers = np.zeros(0, np.int64)
+        for draw in range(draws):
+            self.used = np.union1d(self.used, np.unique(self._keys(draw)))
+
+    def of(self, draw: int) -> Places:
+        """The combinations of everybody in one draw."""
+        return np.searchsorted(self.used, self._keys(draw)).astype(np.int32)
+
+    def _keys(self, draw: int) -> Integers:
+        keys = np.zeros(self._rows, np.int64)
+        for codes, kinds in self._columns:
+            keys *= kinds
+            keys += codes[draw]
+        return keys
 
 
 @dataclass(frozen=True)
@@ -42,23 +125,38 @@ class Outcomes:
     draws: int
     notes: tuple[str, ...]
 
-    def kinds(self, column: str, level: str | None = None) -> tuple[list[Any], list[Integers]]:
-        """The values of a sensitive column, sorted, and for every draw which of them each row has; -1 for a null.
+    def published(self, column: str) -> bool:
+        """Whether a column is one of the rows', and so alike in all draws."""
+        return column in self.rows.column_names
 
-        With a `level`, their groups on this level; values that are in none stay what they are.
+    def kinds(self, column: str, level: str | None = None) -> tuple[list[Any], Codes]:
+        """The values of a column, sorted, and for every draw which of them each row has; -1 for a null, or a NaN.
+
+        With a `level`, the groups of sensitive values on this level, in the order of the manifest; values that are in
+        none stay what they are.
         """
-        held = self._slots[column]
-        values, places = distinct_rows(pa.table({"value": held}))
-        every = values.column("value").to_pylist()
-        if level is not None:
-            named = _groups(self.folder, column, values.column("value"), level)
-            every, of_values = np.unique(np.array(named, dtype=object), return_inverse=True)
-            every, places = every.tolist(), of_values[places]
-        order = sorted((place for place, value in enumerate(every) if value is not None), key=every.__getitem__)
-        rank = np.full(len(every), -1)
-        rank[order] = np.arange(len(order))
-        of_slots = rank[places]
-        return [every[place] for place in order], [of_slots[drawn] for drawn in self._drawn[column]]
+        held = self.rows.select([column]) if self.published(column) else pa.table({column: self._slots[column]})
+        different, places = distinct_rows(held)
+        if level is None:
+            values, of_values = _ordered(different.column(0).to_pylist())
+        else:
+            values, of_values = _groups(self.folder, column, different.column(0), level)
+        if self.published(column):
+            return values, Codes(of_values, np.broadcast_to(places.astype(np.int32), (self.draws, len(places))))
+        return values, Codes(of_values[places], self._drawn[column])
+
+
+def _ordered(cells: Sequence[Any]) -> tuple[list[Any], Integers]:
+    """Different values in their order, and the place of each there; -1 for a null, and for a NaN."""
+    there = [place for place, cell in enumerate(cells) if cell is not None and not _is_nan(cell)]
+    order = sorted(there, key=cells.__getitem__)
+    rank = np.full(len(cells), -1)
+    rank[order] = np.arange(len(order))
+    return [cells[place] for place in order], rank
+
+
+def _is_nan(cell: Any) -> bool:
+    return isinstance(cell, float) and math.isnan(cell)
 
 
 def draw_outcomes(
@@ -78,7 +176,9 @@ def draw_outcomes(
     """
     require_draws(draws, seed, 2)
     manifest = folder.manifest
-    needed = manifest.rows * 4 * (draws * len(sensitive) + len(identifiers) + 1)
+    tables = slot_tables(folder, sensitive)
+    numbers = draws * len(tables) + 2 * sum(len(one.names) for one in tables) + 2 * len(identifiers) + 1
+    needed = manifest.rows * (4 * numbers + _WORKED)
     folder.memory.require(needed, folder.memory.engine, "what everybody has in all draws")
     completion = Completion(
         folder, draws, columns=sensitive, seed=seed, further=further, lesson=lesson, progress=progress
@@ -109,8 +209,11 @@ def draw_outcomes(
     )
 
 
-def _groups(folder: ReleaseFolder, column: str, values: pa.ChunkedArray, level: str) -> list[str]:
-    """The group of every value on a level, by the manifest; "band" are the bands of numbers."""
+def _groups(folder: ReleaseFolder, column: str, values: pa.ChunkedArray, level: str) -> tuple[list[str], Integers]:
+    """The groups on a level, in the order of the manifest's values, and that of every value.
+
+    "band" are the bands of numbers.
+    """
     view = view_of(folder, column)
     manifest, groups = view.manifest, view.manifest.groups or []
     levels = dict.fromkeys([group.level for group in groups if group.level] + [_BAND] * (manifest.bands is not None))
@@ -125,7 +228,9 @@ def _groups(folder: ReleaseFolder, column: str, values: pa.ChunkedArray, level: 
         names.append(entry.value if place is None else groups[place].name)
     codes = value_codes(manifest, [entry.value for entry in manifest.values], view.memory)
     of_values = [int(code) for chunk in values.chunks for code in codes.of(chunk)]
-    return [names[code] if code < len(names) else str(codes.texts[code]) for code in of_values]
+    names += [str(text) for text in codes.texts[len(names) :]]
+    first = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    return list(first), np.array([first[names[code]] for code in of_values], np.int64)
 
 
 def require_one_table(folder: ReleaseFolder, sensitive: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ table of tuples: whoever has a slot of it has all of its values.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from math import prod
@@ -98,15 +98,6 @@ def slot_tables(folder: ReleaseFolder, columns: str | Sequence[str] | None = Non
             wanted = [name for name in wanted if name not in kept.columns]
     found += [SlotTable(folder.view(names.index(name)), "st", (name,)) for name in wanted]
     return sorted(found, key=lambda one: names.index(one.names[0]))
-
-
-def free_name(name: str, taken: Collection[str]) -> str:
-    """The name, or where a column has it already the first of name_2, name_3, ... that none has."""
-    found, number = name, 1
-    while found in taken:
-        number += 1
-        found = f"{name}_{number}"
-    return found
 
 
 def distinct_rows(table: pa.Table) -> tuple[pa.Table, Integers]:

@@ -15,11 +15,12 @@ import pyarrow as pa
 
 from dalenius.analysis.kinds import Standing
 from dalenius.analysis.learned import Learned, Lesson, candidates_of
-from dalenius.analysis.pieces import Piece, distinct_rows, free_name, read_pieces, slot_tables
+from dalenius.analysis.pieces import Piece, distinct_rows, read_pieces, slot_tables
 from dalenius.errors import UsageError
 from dalenius.infer.candidates import Block, Candidates, Floats
 from dalenius.infer.features import Singles
 from dalenius.infer.regression import matched
+from dalenius.model.estimate import free_name
 from dalenius.model.progress import Progress, Silent
 from dalenius.release.folder import ReleaseFolder
 from dalenius.tables.arrays import arrow_array

@@ -14,6 +14,7 @@ misses the truth far too often: so there are learned estimates, and every interv
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal
@@ -257,6 +258,15 @@ def _row(one: Estimate | Figure) -> dict[str, Any]:
     }
 
 
+def free_name(name: str, taken: Collection[str]) -> str:
+    """The name, or where a column has it already the first of name_2, name_3, ... that none has."""
+    found, number = name, 1
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}"
+    return found
+
+
 def _beside(group: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
     """Both together; a column of the table that is called like a figure keeps its name."""
-    return {**group, **{name if name not in group else f"{name}_2": figure for name, figure in figures.items()}}
+    return {**group, **{free_name(name, group): figure for name, figure in figures.items()}}

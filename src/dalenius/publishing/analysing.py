@@ -240,7 +240,7 @@ class Analyses(Answers):
         column: str | None = None,
         by: Names = (),
         *,
-        quantiles: Sequence[float] = (0.25, 0.5, 0.75),
+        quantiles: float | Sequence[float] = (0.25, 0.5, 0.75),
         bins: Bins | None = None,
         target: Target = "table",
         draws: int = _DRAWS,
