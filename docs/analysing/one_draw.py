@@ -12,5 +12,5 @@ print("standard errors")
 print(pd.DataFrame(errors).round(4))
 print()
 
-somebody = [draw["disease"].iloc[0] for draw in draws]
-print("the first person has:", ", ".join(sorted(set(somebody))))
+somebody = pd.Series([draw["disease"].iloc[0] for draw in draws]).value_counts()
+print(f"the first person has {somebody.index[0]} in {somebody.iloc[0]} of 20 draws")

@@ -414,3 +414,13 @@ def test_numbers_are_put_into_their_bands(tmp_path: Path) -> None:
     assert {name: found.table[name].sum() for name in expected} == pytest.approx(expected)
     assert list(found.table.columns) == ["below 200", "200 to below 500", "500 and above"]
     assert found.table.shape == (2, 3)
+
+
+@pytest.mark.parametrize("bins", [{"ward": 4}, {"age": [50, 30]}, {"age": 1}])
+def test_ranges_that_cannot_be_are_refused_before_anything_is_learned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bins: Any
+) -> None:
+    folder = released(patients(200), tmp_path / "r")
+    monkeypatch.setattr("dalenius.analysis.learned.fit", None)
+    with pytest.raises(UsageError, match=r"ward|age"):
+        cross_tab(folder, next(iter(bins)), "disease", bins=bins, draws=2)

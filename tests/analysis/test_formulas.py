@@ -441,3 +441,20 @@ def test_hints_spell_odd_names_as_formulas_have_them(tmp_path: Path) -> None:
     folder = released(table, tmp_path / "r", "the disease")
     with pytest.raises(UsageError, match=r"I\(`the disease` == 'value'\)"):
         fit_formula(folder, "`the disease` ~ age", "logit", draws=2)
+
+
+@pytest.mark.parametrize(
+    ("formula", "family"),
+    [
+        ("disease ~ age", "logit"),  # five values
+        ("disease ~ age", "linear"),  # texts
+        ("I(disease == 'could') ~ age", "logit"),  # nobody
+        ("I(disease == 'could') ~ age", "multinomial"),
+    ],
+)
+def test_outcomes_that_cannot_be_are_refused_before_anything_is_learned(
+    folder: ReleaseFolder, monkeypatch: pytest.MonkeyPatch, formula: str, family: Family
+) -> None:
+    monkeypatch.setattr("dalenius.analysis.learned.fit", None)
+    with pytest.raises(UsageError):
+        fit_formula(folder, formula, family, draws=2)

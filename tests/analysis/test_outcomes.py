@@ -14,7 +14,7 @@ from dalenius.analysis import completing, pieces
 from dalenius.analysis.completing import Completion
 from dalenius.analysis.draw_files import tables_of
 from dalenius.analysis.groupings import Axis, coded
-from dalenius.analysis.outcomes import draw_outcomes, sort_out
+from dalenius.analysis.outcomes import draw_outcomes, possible_values, sort_out
 from dalenius.errors import MemoryLimitError, NoSuchColumnError, UsageError
 from dalenius.model.memory import ReadingMemory
 from dalenius.release.folder import ReleaseFolder
@@ -83,3 +83,9 @@ def test_what_does_not_fit_is_refused_before_it_is_drawn(folder: ReleaseFolder) 
     assert draw_outcomes(small, ["disease"], [], draws=700).draws == 700
     with pytest.raises(MemoryLimitError, match="what everybody has in all draws"):
         draw_outcomes(small, ["disease"], [], draws=900)
+
+
+@pytest.mark.parametrize("column", ["age", "ward", "disease"])
+def test_values_are_known_before_anything_is_drawn(folder: ReleaseFolder, column: str) -> None:
+    drawn = draw_outcomes(folder, ["disease"], ["age", "ward"], draws=2, seed=1)
+    assert possible_values(folder, column) == drawn.kinds(column)[0]

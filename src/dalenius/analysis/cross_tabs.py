@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dalenius.analysis.completing import DRAWS
-from dalenius.analysis.groupings import Axis, Bins, Levels, Names, coded, listed, require_bins
+from dalenius.analysis.groupings import Axis, Bins, Levels, Names, coded, listed, require_bins, require_groups
 from dalenius.analysis.learned import Lesson
 from dalenius.analysis.outcomes import Places, draw_outcomes, require_one_table, sort_out
 from dalenius.analysis.rubin import Target, pool_each, require_pandas, require_target, statistics, t_quantile
@@ -265,6 +265,7 @@ class _Cells:
                 "a cross-tab of quasi-identifiers alone needs no estimates", "QIT has them as they are: release.qit."
             )
         require_one_table(folder, sensitive)
+        require_groups(folder, both, bins, levels)
         drawn = draw_outcomes(folder, sensitive, identifiers, draws=draws, seed=seed, lesson=lesson, progress=progress)
         coded_columns = {name: coded(drawn, name, bins.get(name), levels.get(name)) for name in both}
         self._rows, self._columns = (Axis(drawn, [coded_columns[name] for name in own]) for own in names)

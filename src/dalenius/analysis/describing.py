@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dalenius.analysis.completing import DRAWS
-from dalenius.analysis.groupings import Axis, Bins, Names, coded, listed, numbers_of, require_bins
+from dalenius.analysis.groupings import Axis, Bins, Names, coded, listed, numbers_of, require_bins, require_groups
 from dalenius.analysis.learned import Lesson
-from dalenius.analysis.outcomes import Places, draw_outcomes, sort_out
+from dalenius.analysis.outcomes import Places, draw_outcomes, possible_values, sort_out
 from dalenius.analysis.rubin import Each, Target, pool_each, require_target
 from dalenius.errors import UsageError
 from dalenius.infer.candidates import Floats
@@ -50,6 +50,8 @@ def describe(
     levels = _levels(quantiles, target)
     wanted = listed(by)
     name = _described_column(folder, column, wanted, bins or {})
+    numbers_of(name, possible_values(folder, name))  # before anything is learned for nothing
+    require_groups(folder, wanted, bins or {})
     drawn = draw_outcomes(folder, [name], wanted, draws=draws, seed=seed, lesson=lesson, progress=progress)
     values, codes = drawn.kinds(name)
     numbers = numbers_of(name, values)

@@ -21,10 +21,12 @@ from dalenius.analysis.formula_sides import Side, factors_of, looks_around, name
 from dalenius.analysis.generalised import ByDraw, Family, Lines, Model, fit_draws
 from dalenius.analysis.learned import MOST_CELLS
 from dalenius.analysis.outcomes import (
+    Codes,
     Combinations,
     Outcomes,
     draw_outcomes,
     plain_values,
+    possible_values,
     require_one_table,
     some_columns,
     sort_out,
@@ -33,7 +35,7 @@ from dalenius.analysis.outcomes import (
 from dalenius.analysis.pieces import distinct_rows
 from dalenius.analysis.rubin import Pooled, Target, pool_estimates, require_pandas, require_target
 from dalenius.errors import InputError, UsageError
-from dalenius.infer.candidates import Floats, Integers
+from dalenius.infer.candidates import Floats
 from dalenius.infer.features import Singles
 from dalenius.model.memory import ReadingMemory
 from dalenius.model.progress import Progress
@@ -84,6 +86,9 @@ def fit_formula(
         raise UsageError(f"{outcome[0]!r} is on both sides of the formula", "Leave it out on the right.")
     require_one_table(folder, [*outcome, *others])
     asked = None if others else _Columns(right, _rows(folder, identifiers), folder.memory)
+    answers = _Answers(left, outcome[0], family, possible_values(folder, outcome[0]))
+    if asked is not None:
+        _require_room(family, len(answers.labels), asked.width)
     further = asked if asked is not None and asked.width <= _MOST_ASKED else None
     if further is not None:
         further.require_room(folder.manifest.rows)
@@ -93,14 +98,14 @@ def fit_formula(
     rows, levels = _with_others(drawn, others)
     columns = asked if asked is not None else _Columns(right, rows, folder.memory, levels)
     lines = _lines(columns, drawn, others)
-    answers = _Answers(left, outcome[0], family, drawn)
-    _require_room(family, len(answers.labels), len(columns.names))
+    _require_room(family, len(answers.labels), columns.width)
+    codes = answers.of(drawn)
     model = Model(lines.design, columns.names.index("Intercept") if "Intercept" in columns.names else None)
-    estimates, covariance = fit_draws(model, lines, answers.codes, len(answers.labels), answers.numbers)
+    estimates, covariance = fit_draws(model, lines, codes, len(answers.labels), answers.numbers)
     names = columns.names
     if family == "multinomial":
         names = [f"{label}: {name}" for label in answers.labels[1:] for name in columns.names]
-    whole, notes = lines.whole_rows(answers.codes), [answers.note, *drawn.notes]
+    whole, notes = lines.whole_rows(codes), [answers.note, *drawn.notes]
     if asked is not None and further is None:
         notes.append(_NOT_LEARNED.format(len(columns.names), _MOST_ASKED))
     if whole < drawn.rows.num_rows:
@@ -198,11 +203,11 @@ def _lines(columns: _Columns, drawn: Outcomes, others: Sequence[str]) -> Lines:
 
 
 class _Answers:
-    """The left side of a formula: for every draw the outcome of each row, -1 for none, or its number."""
+    """The left side of a formula: the outcome of each value of a column, or its number."""
 
-    def __init__(self, left: str, column: str, family: Family, drawn: Outcomes) -> None:
-        values, codes = _without_nan(*drawn.kinds(column))
-        self.codes, self.numbers, self.labels, self.note = codes, None, list(values), ""
+    def __init__(self, left: str, column: str, family: Family, values: list[Any]) -> None:
+        self._column, self._places = column, np.arange(len(values))
+        self.numbers, self.labels, self.note = None, values, ""
         numbers = self._evaluated(left, column, values)
         if family == "linear":
             if numbers is None:
@@ -219,9 +224,8 @@ class _Answers:
                 raise UsageError(f"{left!r} is the same for everybody, so there is nothing to explain", _ANOTHER)
             self.numbers = numbers
         elif numbers is not None and left != column:
-            labels, of_values = np.unique(numbers, return_inverse=True)
+            labels, self._places = np.unique(numbers, return_inverse=True)
             self.labels = labels.tolist()
-            self.codes = codes.through(of_values)
         if family == "logit":
             if len(self.labels) != 2:
                 raise UsageError(
@@ -233,6 +237,10 @@ class _Answers:
             if len(self.labels) < 2:
                 raise UsageError(f"{left!r} is the same for everybody, so there is nothing to explain", _ANOTHER)
             self.note = f"Coefficients are of each value of {left} against {self.labels[0]}."
+
+    def of(self, drawn: Outcomes) -> Codes:
+        """The outcome of every row in each draw, -1 for none."""
+        return drawn.kinds(self._column)[1].through(self._places)
 
     @staticmethod
     def _evaluated(left: str, column: str, values: list[Any]) -> Floats | None:
@@ -263,16 +271,6 @@ def _frame(table: pa.Table, levels: Mapping[str, list[Any]]) -> pd.DataFrame:
     for name, own in levels.items():
         frame[name] = require_pandas().Categorical(frame[name], own)
     return frame
-
-
-def _without_nan(values: list[Any], codes: list[Integers]) -> tuple[list[Any], list[Integers]]:
-    """Values in their order, and which of them every row has; what is no number is null."""
-    known = sorted((place for place, value in enumerate(values) if value == value), key=values.__getitem__)
-    if len(known) == len(values):
-        return values, codes
-    rank = np.full(len(values) + 1, -1)  # the last is for nulls
-    rank[known] = np.arange(len(known))
-    return [values[place] for place in known], [rank[own] for own in codes]
 
 
 def _rows(folder: ReleaseFolder, identifiers: Sequence[str]) -> pa.Table:

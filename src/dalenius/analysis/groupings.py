@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalenius.analysis.outcomes import Codes, Combinations, Outcomes, Places
+from dalenius.analysis.outcomes import Codes, Combinations, Outcomes, Places, possible_values
 from dalenius.analysis.rubin import require_pandas
 from dalenius.errors import UsageError
 from dalenius.infer.candidates import Floats, Integers
+from dalenius.release.folder import ReleaseFolder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,6 +94,14 @@ def coded(drawn: Outcomes, name: str, bins: int | Sequence[float] | None = None,
     if bins is not None:
         values, place = _ranges(name, values, bins, codes[0])
         codes = codes.through(place)
+    _require_few(name, values)
+    if codes.nulls:
+        codes = codes.filled(len(values))
+        values = [*values, _NULL if _NULL not in values else f"{_NULL} (no value)"]
+    return Coded(name, values, codes, drawn.published(name))
+
+
+def _require_few(name: str, values: Sequence[Any]) -> None:
     if len(values) > MOST_VALUES:
         raise UsageError(
             f"{name!r} has {len(values):,} different values, more than {MOST_VALUES:,}",
@@ -100,10 +109,16 @@ def coded(drawn: Outcomes, name: str, bins: int | Sequence[float] | None = None,
             if are_numbers(values)
             else "Choose another column.",
         )
-    if codes.nulls:
-        codes = codes.filled(len(values))
-        values = [*values, _NULL if _NULL not in values else f"{_NULL} (no value)"]
-    return Coded(name, values, codes, drawn.published(name))
+
+
+def require_groups(folder: ReleaseFolder, names: Sequence[str], bins: Bins, levels: Levels | None = None) -> None:
+    """Refuse columns that cannot be put together as asked, before anything is learned for nothing."""
+    for name in names:
+        values = possible_values(folder, name) if name not in (levels or {}) else []
+        if name in bins:
+            _ranges(name, values, bins[name], np.zeros(0, np.int32))
+        else:
+            _require_few(name, values)
 
 
 def _ranges(name: str, values: list[Any], bins: int | Sequence[float], codes: Places) -> tuple[list[Any], Integers]:

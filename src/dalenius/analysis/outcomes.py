@@ -21,13 +21,14 @@ from dalenius.analysis.pieces import distinct_rows, slot_tables
 from dalenius.errors import NoSuchColumnError, UsageError, did_you_mean
 from dalenius.infer.candidates import Integers
 from dalenius.model.progress import Progress
-from dalenius.release.folder import ReleaseFolder
+from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.release.release_views import view_of
 from dalenius.verify.stated_bands import value_codes
 
 Places = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.integer[Any]]
 _BAND = "band"
+_QIT: TableName = "qit"
 _MOST_KEY = 2**62
 _WORKED = 160  # bytes for a row, beside the draws: what is worked out for one of them, or for a column
 
@@ -207,6 +208,18 @@ def draw_outcomes(
         draws=draws,
         notes=tuple(completion.notes),
     )
+
+
+def possible_values(folder: ReleaseFolder, column: str) -> list[Any]:
+    """The different values of a column in their order, without nulls and NaNs, before anything is drawn."""
+    source, table = folder, _QIT
+    if column in folder.manifest.sensitive_names:
+        slots = slot_tables(folder, [column])[0]
+        source, table = slots.folder, slots.table
+    batches = source.batches(table, [column], coded=True)
+    parts = [distinct_rows(pa.Table.from_batches([batch]))[0] for batch in batches]
+    different = distinct_rows(pa.concat_tables(parts).unify_dictionaries())[0] if parts else pa.table({column: []})
+    return _ordered(different.column(0).to_pylist())[0]
 
 
 def _groups(folder: ReleaseFolder, column: str, values: pa.ChunkedArray, level: str) -> tuple[list[str], Integers]:
