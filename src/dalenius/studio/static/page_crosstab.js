@@ -204,7 +204,7 @@ function table({ rows, columns, estimate, std_error: errors, low, high }) {
       "td",
       { class: "num", title: words },
       rounded(value),
-      el("span", { class: "between" }, from === to ? "certain" : fromTo([from, to])),
+      el("span", { class: "between" }, from === to ? "in all draws" : fromTo([from, to])),
     );
     node.style.setProperty("--share", Math.max(0, Math.min(1, share)).toFixed(3));
     return node;
