@@ -69,6 +69,17 @@ def test_beliefs_are_calibrated_where_the_model_is_right(tmp_path: Path) -> None
         assert entry["right"] == pytest.approx(entry["mean_belief"], abs=4 * deviation + 0.03)
 
 
+def test_texts_of_single_people_do_not_hide_what_the_others_tell(tmp_path: Path) -> None:
+    """One person in five has a kind that nobody else has: the others are found out as before."""
+    made = named(table(3000, agree=1.0))
+    rows = [(f"other {place}", *row[1:]) if place % 5 == 0 else row for place, row in enumerate(made.rows)]
+    found = learn(replace(made, rows=rows), tmp_path / "r")
+    assert found.success is not None
+    # who has a kind is certain; the one or two others of a bucket share what is left
+    assert found.success.low > 0.9
+    assert "kind" in found.details["columns"]
+
+
 def test_without_the_truth_it_says_what_is_believed(tmp_path: Path) -> None:
     found = audit(table().write(tmp_path / "r"), attacks=["learning"])["learning"]
     assert found.success is None
