@@ -219,6 +219,8 @@ def possible_values(folder: ReleaseFolder, column: str) -> list[Any]:
     batches = source.batches(table, [column], coded=True)
     parts = [distinct_rows(pa.Table.from_batches([batch]))[0] for batch in batches]
     different = distinct_rows(pa.concat_tables(parts).unify_dictionaries())[0] if parts else pa.table({column: []})
+    needed = different.num_rows * _WORKED
+    folder.memory.require(needed, folder.memory.engine, f"the different values of {column!r}")
     return _ordered(different.column(0).to_pylist())[0]
 
 
