@@ -1,6 +1,6 @@
 """Time and memory of drawing and fitting, each in a process of its own.
 
-python -m bench.analysis_costs draws|fit DATA
+python -m bench.analysis_costs draws|fit|"fit of all" RELEASE
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dalenius.analysis.draw_files import write_draws
 from dalenius.analysis.formulas import fit_formula
 from dalenius.release.folder import open_release
 
-ASKED = ("draws", "fit")
+ASKED = ("draws", "fit", "fit of all")
 FORMULA = "I(PINCP == 'above') ~ AGEP + WKHP + C(SEX) + C(MAR) + C(RAC1P)"
 
 
@@ -34,7 +34,7 @@ def release_of(what: str, data: Path, out: Path) -> None:
         limits = {"odds": case.odds}
         dalenius.publish(case.table(data), limits, sensitive=case.sensitive, quasi_identifiers=names, seed=1, out=out)
     else:
-        table, _ = split(data, whole=False)
+        table, _ = split(data, whole=what == "fit of all")
         names = list(IDENTIFIERS)
         dalenius.publish(table, {"odds": 4}, sensitive="PINCP", quasi_identifiers=names, seed=1, out=out)
 
