@@ -54,7 +54,7 @@ class Handmade:
     missing: Sequence[str] = ()
     not_applicable: Sequence[str] = ()
 
-    def write(self, folder: Path, kind: str = "parquet", format: int = 6) -> Path:
+    def write(self, folder: Path, kind: str = "parquet", format: int = 7) -> Path:
         """The release in a folder, with limits of 1 where none are given; in format 3, Parquet as Arrow writes it."""
         folder.mkdir(parents=True, exist_ok=True)
         qit = sorted(zip(self.rows, self.buckets, strict=True), key=lambda r: (r[1], [order(cell) for cell in r[0]]))
@@ -97,7 +97,7 @@ class Handmade:
         assert isinstance(number, int)
         return number
 
-    def strata(self, format: int = 6) -> dict[str, Any] | None:
+    def strata(self, format: int = 7) -> dict[str, Any] | None:
         """What the manifest says of the strata; those of the buckets are those of their rows."""
         if not self.tree:
             return None
@@ -111,7 +111,11 @@ class Handmade:
         for number in sorted(numbers | set(of_bucket.values())):
             mine = Counter(sizes[bucket] for bucket, stratum in of_bucket.items() if stratum == number)
             setting = [{"size": size, "buckets": buckets} for size, buckets in sorted(mine.items())]
-            new = {**({"rows_each": 1} if format > 5 else {}), **({"applies": number in numbers} if format > 4 else {})}
+            new = {
+                **({"rows_each": 1} if format > 5 else {}),
+                **({"applies": number in numbers} if format > 4 else {}),
+                **({"since": 1} if format > 6 else {}),
+            }
             strata.append(
                 {
                     "rows": sum(size * buckets for size, buckets in mine.items()),
@@ -155,7 +159,7 @@ class Handmade:
             stated.append({**entry, "count": held.total(), "worst": {"count": count, "size": size}})
         return stated or None
 
-    def manifest(self, kind: str, format: int = 6) -> dict[str, Any]:
+    def manifest(self, kind: str, format: int = 7) -> dict[str, Any]:
         sizes = Counter(self.buckets)
         setting = sorted(Counter(sizes.values()).items())
         loss = sum((size - 1) ** 2 for size in sizes.values())
@@ -203,6 +207,7 @@ class Handmade:
             "bound": None,
             "gap": None,
             "adversary": {"known_records": self.known_records, "fake_values": len(self.fakes) // len(sizes)},
+            **({"chain": None} if format > 6 else {}),
             "strata": self.strata(format),
             **since_5,
             "values": [

@@ -199,6 +199,7 @@ class HandmadePeople:
                     "setting": [{"size": size, "buckets": buckets} for size, buckets in setting],
                     "rows_each": rows,
                     "applies": True,
+                    "since": 1,
                 }
             )
         tree = [
@@ -295,7 +296,7 @@ class HandmadePeople:
             name: [row[place] for person in self.people for row, _ in person] for place, name in enumerate(self.types)
         }
         return {
-            "format": 6,
+            "format": 7,
             "program": {"name": "dalenius", "version": "0.1.0"},
             "randomness": "cryptographic",
             "tables": {
@@ -304,7 +305,7 @@ class HandmadePeople:
             },
             "columns": {
                 "bucket": self.own_name("bucket"),
-                "quasi_identifiers": [stated_column(name, of, cells[name], 6) for name, of in self.types.items()],
+                "quasi_identifiers": [stated_column(name, of, cells[name], 7) for name, of in self.types.items()],
                 "sensitive": first["column"],
             },
             "null_value": first["null_value"],
@@ -321,6 +322,7 @@ class HandmadePeople:
             "bound": None,
             "gap": None,
             "adversary": {"known_records": self.known_records, "fake_values": 0},
+            "chain": None,
             "strata": self.strata(),
             "groups": first["groups"],
             "bands": None,

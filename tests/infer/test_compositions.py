@@ -65,6 +65,7 @@ def test_where_strata_begin() -> None:
             setting=[SizeGroupPart(size=1, buckets=b), SizeGroupPart(size=2, buckets=1)],
             rows_each=1,
             applies=True,
+            since=1,
         )
         for b in (2, 4, 1)
     ]

@@ -148,7 +148,7 @@ class People:
         strata = Strata(
             tree=[Leaf(stratum=1)],
             margin="1",
-            strata=[Stratum(rows=rows, setting=setting, rows_each=1, applies=True)],
+            strata=[Stratum(rows=rows, setting=setting, rows_each=1, applies=True, since=1)],
         )
         return Manifest(
             format=FORMAT,
@@ -172,6 +172,7 @@ class People:
             bound=None,
             gap=None,
             adversary=Adversary(known_records=0, fake_values=0),
+            chain=None,
             strata=strata if self.has_persons else None,
             groups=first.groups,
             bands=None,

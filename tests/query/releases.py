@@ -101,6 +101,7 @@ def write_release(
         bound=None,
         gap=None,
         adversary=Adversary(known_records=0, fake_values=len(fakes) // len(set(buckets))),
+        chain=None,
         strata=None,
         groups=None,
         bands=None,

@@ -148,15 +148,15 @@ def test_releases_of_earlier_formats_can_be_read_and_replaced(tmp_path: Path) ->
         assert read_manifest(folder).made_in == version
         assert tables_of_release(folder) == ["qit.parquet", "st.parquet"]
         check_target(folder, replace=True)
-    edit_manifest(folder, lambda manifest: manifest.update(format=7))
+    edit_manifest(folder, lambda manifest: manifest.update(format=8))
     assert tables_of_release(folder) is None
 
 
-@pytest.mark.parametrize("version", [0, 7, True, 2.0, 1.5, "2", None, [2]])
+@pytest.mark.parametrize("version", [0, 8, True, 2.0, 1.5, "2", None, [2]])
 def test_other_formats_are_refused(version: object, tmp_path: Path) -> None:
     folder = hospital().write(tmp_path / "release")
     edit_manifest(folder, lambda manifest: manifest.update(format=version))
-    with pytest.raises(ReleaseError, match="format is not one of 1 to 6"):
+    with pytest.raises(ReleaseError, match="format is not one of 1 to 7"):
         read_manifest(folder)
 
 
@@ -253,7 +253,7 @@ def test_all_files_and_folders_are_brought_to_the_disk(
 
 def test_the_manifest_in_json_says_parts_of_both_kinds(whole: Path, tmp_path: Path) -> None:
     single = json.loads((whole / "manifest.json").read_text(encoding="utf-8"))
-    assert single["format"] == 6
+    assert single["format"] == 7
     assert single["tables"]["qit"]["parts"] is None
     folder = into_parts(whole, tmp_path / "parts", 256)
     several = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))

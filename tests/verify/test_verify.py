@@ -249,7 +249,7 @@ def test_rows_in_any_other_order_fail(made: Handmade, data: st.DataObject) -> No
     falls = sum(1 for above, below in itertools.pairwise(ordered) if below < above)
     with TemporaryDirectory() as scratch:
         steps = {below[-1] - above[-1] for above, below in itertools.pairwise(rows)}
-        folder = made.write(Path(scratch), format=6 if steps <= {0, 1} else 3)  # which alone can say others
+        folder = made.write(Path(scratch), format=7 if steps <= {0, 1} else 3)  # which alone can say others
         write_table(folder / "qit.parquet", kinds, rows)
         restate_hashes(folder)
         verdict = verify(folder, batch_rows=data.draw(st.integers(1, 9)))

@@ -138,6 +138,7 @@ def describe(
         bound=arrangement.bound,
         gap=arrangement.gap,
         adversary=manifest.Adversary(known_records=problem.known_records, fake_values=fakes),
+        chain=None,
         strata=_strata(arrangement),
         groups=group_entries(groups, _worst_cases(arrangement, paths, len(groups))) or None,
         bands=[exact_text(cut) for cut in sensitive.bands.cuts] if isinstance(sensitive, BandedColumn) else None,
@@ -184,6 +185,7 @@ def _strata(arrangement: Arrangement) -> manifest.Strata | None:
             setting=setting_entries(part.setting),
             rows_each=1,
             applies=not apart or place < len(arrangement.own_partitions),
+            since=1,
         )
         for place, part in enumerate(arrangement.partitions)
     ]

@@ -259,6 +259,7 @@ class PeopleTables:
             bound=cut.bound,
             gap=cut.gap,
             adversary=manifest.Adversary(known_records=self._request.solving.known_records, fake_values=0),
+            chain=None,
             strata=self._strata(),
             groups=first.groups,
             bands=None,
@@ -283,6 +284,7 @@ class PeopleTables:
                 setting=setting_entries(one.solution.setting),
                 rows_each=one.rows_each,
                 applies=True,
+                since=1,
             )
             for one in self._cut.strata
         ]

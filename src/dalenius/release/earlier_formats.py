@@ -8,13 +8,14 @@ from dalenius.errors import ReleaseError
 
 _SINCE_5: dict[str, Any] = {"groups": None, "bands": None, "missing": []}
 _SINCE_6: dict[str, Any] = {"persons": None, "group_table": None, "others": [], "together": []}
+_SINCE_7: dict[str, Any] = {"chain": None}
 
 
 def in_this_format(document: dict[str, Any], this: int) -> dict[str, Any]:
     """A manifest of an earlier format, with what that format did not have: strata (format 2), parts (format 3), which
     columns have nulls (format 4), which nobody goes by then, groups of values, bands of numbers, codes for what is
-    missing and values that do not apply (format 5), and people with several rows and further sensitive columns (format
-    6).
+    missing and values that do not apply (format 5), people with several rows and further sensitive columns (format 6),
+    and chains of releases (format 7).
 
     The validation finds keys that are missing or of a wrong type.
     """
@@ -34,14 +35,19 @@ def in_this_format(document: dict[str, Any], this: int) -> dict[str, Any]:
     document = {**document, "format": this, "tables": tables, "columns": columns, "strata": strata}
     if version < 5:
         document |= _since_5(document, strata)
-    return document | _since_6(document)
+    if version < 6:
+        document |= _since_6(document)
+    return document | _since_7(document)
 
 
 def in_its_own_format(document: dict[str, Any], version: int) -> dict[str, Any]:
-    """What `in_this_format` made of a manifest of format 4 or 5, as it was; one of this format is left as it is."""
-    if version not in (4, 5):
+    """What `in_this_format` made of a manifest of format 4 to 6, as it was; one of this format is left as it is."""
+    if version not in (4, 5, 6):
         return document
-    own = _without(document, *_SINCE_6, "people") | {"format": version}
+    own = _without_in_strata(_without(document, *_SINCE_7), "since") | {"format": version}
+    if version == 6:
+        return own
+    own = _without(own, *_SINCE_6, "people")
     own["columns"] = {**document["columns"], "sensitive": _without(document["columns"]["sensitive"], "of")}
     own = _without_in_strata(own, "rows_each")
     if version == 5:
@@ -87,6 +93,15 @@ def _since_6(document: dict[str, Any]) -> dict[str, Any]:
         _refuse(sensitive, ("of",), 6)
         changed["columns"] = {**columns, "sensitive": {**sensitive, "of": [sensitive.get("name")]}}
     return changed
+
+
+def _since_7(document: dict[str, Any]) -> dict[str, Any]:
+    """Nothing follows on anything."""
+    _refuse(document, _SINCE_7, 7)
+    strata = document["strata"]
+    if isinstance(strata, dict):
+        strata = {**strata, "strata": _add(strata.get("strata"), {"since": 1}, 7)}
+    return {**_SINCE_7, "strata": strata}
 
 
 def _refuse(document: dict[str, Any], keys: Any, version: int) -> None:

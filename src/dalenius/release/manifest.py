@@ -8,6 +8,7 @@ frequencies is made of that number.)
 
 from __future__ import annotations
 
+import hashlib
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -42,7 +43,7 @@ from dalenius.release.strata_entries import Stratum as Stratum
 from dalenius.release.two_tables import Count, Entry, TableFile, Tables
 from dalenius.tables.delimited import require_regular
 
-FORMAT: Literal[6] = 6
+FORMAT: Literal[7] = 7
 FILE = "manifest.json"
 SIGNATURE_FILE = "manifest.sig"  # of the publisher, if there is one
 CRYPTOGRAPHIC: Literal["cryptographic"] = "cryptographic"
@@ -98,10 +99,28 @@ class Persons(Entry):
     dropped: Annotated[int, Field(ge=0, description="Rows of the source that were left out because of it.")]
 
 
+class Chain(Entry):
+    """Where a release is one of several of the same people, whose buckets go on from release to release."""
+
+    release: Annotated[Count, Field(description="Its number in the chain; the first is 1.")]
+    previous: Annotated[
+        Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None,
+        Field(description="The SHA-256 of manifest.json of the release before; null of the first."),
+    ]
+    surplus: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Values of ST that are nobody's, fake values aside: of people who left, and counterfeits.",
+        ),
+    ]
+    held_back: Annotated[int, Field(ge=0, description="New people who are in no bucket yet, and not in the release.")]
+
+
 class Manifest(Entry):
     """A whole manifest. The JSON schema in the documentation is made from this class."""
 
-    format: Annotated[Literal[6], Field(description="The version of the release format.")]
+    format: Annotated[Literal[7], Field(description="The version of the release format.")]
     program: Program
     randomness: Annotated[
         Literal["cryptographic", "seeded: not for publication"],
@@ -128,6 +147,7 @@ class Manifest(Entry):
     ]
     gap: Annotated[float | None, Field(strict=False, description="(loss - bound) / loss.")]
     adversary: Adversary
+    chain: Annotated[Chain | None, Field(description="What the release follows on, if people are followed.")]
     strata: Annotated[Strata | None, Field(description="How the table was cut into strata, if it was.")]
     groups: GroupList
     bands: BandList
@@ -165,10 +185,20 @@ class Manifest(Entry):
 
     @property
     def slots(self) -> int:
-        """What ST has rows for: the records and the fake values; where people have several values, those."""
+        """What ST has rows for: records, values that are nobody's, fakes; where people have several values, those."""
         if self.has_several_values:
             return self.tables.st.rows
-        return self.rows + self.adversary.fake_values * self.buckets
+        return self.rows + self.surplus + self.adversary.fake_values * self.buckets
+
+    @property
+    def surplus(self) -> int:
+        """Values of ST that are nobody's, fake values aside: then buckets have fewer rows than their size says."""
+        return self.chain.surplus if self.chain is not None else 0
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its text, by which the next release of a chain knows it."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @property
     def has_several_values(self) -> bool:

@@ -37,7 +37,7 @@ class Leaf(Entry):
 class Stratum(Entry):
     """The records of some leaves, in buckets of their own: those that follow on the buckets of the stratum before."""
 
-    rows: Count
+    rows: Annotated[int, Field(ge=0, description="Rows of QIT: in a chain, of those who have not left.")]
     setting: Annotated[
         list[SizeGroupPart], Field(min_length=1, fail_fast=True, description="In ascending order of size.")
     ]
@@ -45,6 +45,9 @@ class Stratum(Entry):
     rows_each: Annotated[Count, Field(description="The rows of each of its people.")]
     applies: Annotated[
         bool, Field(description="False of the last stratum, if it has the records whose values do not apply.")
+    ]
+    since: Annotated[
+        Count, Field(description="The release of its chain in which its buckets were made; 1 if there is no chain.")
     ]
 
     @property
@@ -54,9 +57,20 @@ class Stratum(Entry):
 
 
 class Strata(Entry):
-    """How the table was cut. The stratum of a record is a function of its quasi-identifiers."""
+    """How the table was cut. The stratum of a record is a function of its quasi-identifiers.
 
-    tree: Annotated[list[Cut | Leaf], Field(min_length=1, fail_fast=True, description="Every row starts at place 0.")]
+    In a chain, this is true of the records that are new in a release. Those of earlier buckets were in strata by what
+    their quasi-identifiers were then.
+    """
+
+    tree: Annotated[
+        list[Cut | Leaf],
+        Field(
+            fail_fast=True,
+            description="Every row starts at place 0; in a chain, every row of a bucket that is new. Without such "
+            "buckets it is empty.",
+        ),
+    ]
     margin: Annotated[
         Ratio,
         Field(
