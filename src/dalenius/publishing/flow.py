@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from dalenius.errors import NoSolutionError, SelfCheckError
+from dalenius.errors import NoSolutionError, SelfCheckError, UsageError
 from dalenius.fakes.avoiding import MOST_ROUNDS, FakeImprover
 from dalenius.fakes.marking import draw_marks
 from dalenius.fakes.quotas import price_notes, unprotected_notes
@@ -185,6 +185,12 @@ def publish_request(
     options = request.options
     if options.engine == LOCAL:
         refuse_url(out, "the output")
+    if options.ledger is not None:
+        from dalenius.publishing.following import publish_following
+
+        if temporary is not None:
+            raise UsageError("a release of a chain is published to a folder", "Give out.")
+        return publish_following(request, out, progress)
     if request.by_people:
         from dalenius.publishing.people_flow import publish_people
 
@@ -202,7 +208,7 @@ def publish_request(
             if not request.options.in_the_clear:
                 arrangement.refuse_clear_values(policy)
             specs = table_specs(request.roles, survey, request.format)
-            placements = _Placements(arrangement, request)
+            placements = Placements(arrangement, request)
             placement = placements.first()
             while placement is not None:  # once; with fake values again, as long as fewer of them can be ruled out
                 with table.place(arrangement, placement, progress) as placed:  # place
@@ -279,7 +285,13 @@ def cut(table: OpenTable, survey: Survey, plan: Plan, request: PublishRequest, p
     return arrangement
 
 
-def check(folder: ReleaseFolder, policy: LimitPolicy, batch_rows: int, progress: Progress) -> Verdict:
+def check(
+    folder: ReleaseFolder,
+    policy: LimitPolicy,
+    batch_rows: int,
+    progress: Progress,
+    before: ReleaseFolder | None = None,
+) -> Verdict:
     """Verify the release as anybody could who knows the limits, before anybody else can see it."""
     with writable():  # the files may be gone by now
         verdict = verify(folder, policy=policy, progress=progress, batch_rows=batch_rows)
@@ -292,7 +304,7 @@ def check(folder: ReleaseFolder, policy: LimitPolicy, batch_rows: int, progress:
     return verdict
 
 
-class _Placements:
+class Placements:
     """Where records go: one placement, and with fake values further ones in which fewer of them are ruled out."""
 
     def __init__(self, arrangement: Arrangement, request: PublishRequest) -> None:

@@ -49,16 +49,19 @@ class Release(Analyses):
         concerns: Sequence[Concern] = (),
         error: TypicalError | None = None,
         temporary: PrivateFolder | None = None,
+        followed: Mapping[str, int] | None = None,
     ) -> None:
         """`verdict` is that of verifying it while it was published, and `error` how far off counts from it will be.
 
-        `concerns` are what was seen in the table before.
+        `concerns` are what was seen in the table before. `followed` says of a release of a chain how many people
+        stayed, left, came back, are new or have another value than before.
         `temporary` is a folder that holds an unsaved release, and is removed with this object.
         """
         super().__init__(folder)
         self._verdict = verdict
         self._concerns = tuple(concerns)
         self.error = error
+        self.followed = followed
         if temporary is not None:
             weakref.finalize(self, temporary.remove)
         self.notes = tuple(notes)
