@@ -298,7 +298,7 @@ def test_steps_take_the_bits_of_the_largest(count: int, width: int) -> None:
         page[:-1],
         *([page[:-1] + bytes([page[-1] | 128])] if (count - 1) % 128 else []),
     ):
-        with pytest.raises(ValueError, match="buckets are told in another way|behind the last row"):
+        with pytest.raises(ValueError, match=r"buckets are told in another way|behind the last row"):
             read(wrong)
 
 

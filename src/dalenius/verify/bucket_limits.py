@@ -14,7 +14,8 @@ probability (`model.exposure`).
 
 The sizes (`SizesOfTable`). Buckets are numbered from 1 without holes, and by size. Both tables are compared with the
 same setting, bucket by bucket: QIT has a row for each record, ST one more for each fake value. So if both pass, they
-fit together in every bucket, and neither table has to wait for the other.
+fit together in every bucket, and neither table has to wait for the other. In a chain of releases the sizes are those of
+places, and QIT may have fewer rows (`PlacesOfTable`).
 """
 
 from __future__ import annotations
@@ -228,6 +229,9 @@ class ExposureOfBuckets:
 class SizesOfTable:
     """Counts the buckets of a table that are not as the setting, (size, buckets) pairs, and the fake values say."""
 
+    _what: tuple[str, str] = ("bucket of another size", "buckets of another size")  # one and several that are wrong
+    _bound: str = ""
+
     def __init__(self, setting: Sequence[tuple[int, int]], fakes: int = 0) -> None:
         self._sizes = np.array([size + fakes for size, _ in setting], dtype=np.int64)
         self._last_numbers = np.cumsum([buckets for _, buckets in setting], dtype=np.int64)
@@ -248,7 +252,7 @@ class SizesOfTable:
         self._inside += len(numbers)
         if len(numbers):
             stated = self._stated(numbers)
-            wrong = np.flatnonzero(sizes != stated)
+            wrong = self._wrong_ones(sizes, stated)
             self._wrong += len(wrong)
             if len(wrong) and self._first_wrong is None:
                 at = wrong[0]
@@ -259,27 +263,73 @@ class SizesOfTable:
         if self.rows != rows:
             report.fail(SIZES, f"{file} has {plural(self.rows, 'row')}, and the manifest says {rows:,}")
         total = int(self._last_numbers[-1])
-        if self._inside != total:
-            missing = total - self._inside
-            report.fail(SIZES, f"{file} lacks {missing:,} of the buckets 1 to {total:,}", missing)
+        self._conclude_present(file, report)
         if self._outside:
             outside = plural(self._outside, "bucket")
             report.fail(SIZES, f"{file} has {outside} with numbers outside 1 to {total:,}", self._outside)
         if self._first_wrong is not None:
             number, size, stated = self._first_wrong
-            wrong = plural(self._wrong, "bucket of another size", "buckets of another size")
+            wrong = plural(self._wrong, *self._what)
             report.fail(
                 SIZES,
                 f"{file} has {wrong} than the setting gives; the first: bucket {number:,} has "
-                f"{plural(size, 'row')}, not {stated:,}",
+                f"{plural(size, 'row')}, not {self._bound}{stated:,}",
                 self._wrong,
             )
+
+    def _conclude_present(self, file: str, report: Report) -> None:
+        """Add the buckets that are not there."""
+        total = int(self._last_numbers[-1])
+        if self._inside != total:
+            missing = total - self._inside
+            report.fail(SIZES, f"{file} lacks {missing:,} of the buckets 1 to {total:,}", missing)
+
+    def _wrong_ones(self, sizes: Integers, stated: Integers) -> npt.NDArray[np.intp]:
+        return np.flatnonzero(sizes != stated)
 
     def _stated(self, numbers: Integers) -> Integers:
         first, last = np.searchsorted(self._last_numbers, numbers[[0, -1]])
         if first == last:
             return np.broadcast_to(self._sizes[first], numbers.shape)
         return self._sizes[np.searchsorted(self._last_numbers, numbers)]
+
+
+class PlacesOfTable(SizesOfTable):
+    """The same of QIT in a chain of releases, where places of a bucket may be free, and all of them.
+
+    `strata` are (buckets, rows) pairs: how many rows the buckets of each stratum have together.
+    """
+
+    _what = ("bucket with more rows", "buckets with more rows")
+    _bound = "at most "
+
+    def __init__(self, setting: Sequence[tuple[int, int]], strata: Sequence[tuple[int, int]]) -> None:
+        super().__init__(setting)
+        self._last_of_strata = np.cumsum([buckets for buckets, _ in strata], dtype=np.int64)
+        self._stated_rows = np.array([rows for _, rows in strata], dtype=np.int64)
+        self._rows_of_strata = np.zeros(len(strata), np.int64)
+
+    def add(self, buckets: WholeBuckets) -> None:
+        """The next buckets, their numbers ascending."""
+        super().add(buckets)
+        inside = (buckets.numbers >= 1) & (buckets.numbers <= self._last_of_strata[-1])
+        strata = np.searchsorted(self._last_of_strata, buckets.numbers[inside])
+        np.add.at(self._rows_of_strata, strata, buckets.sizes[inside])
+
+    def _wrong_ones(self, sizes: Integers, stated: Integers) -> npt.NDArray[np.intp]:
+        return np.flatnonzero(sizes > stated)
+
+    def _conclude_present(self, file: str, report: Report) -> None:
+        other = np.flatnonzero(self._rows_of_strata != self._stated_rows)
+        if len(other):
+            at = other[0]
+            has, rows = plural(len(other), "stratum has", "strata have"), plural(int(self._rows_of_strata[at]), "row")
+            report.fail(
+                SIZES,
+                f"in {file} {has} other rows than the manifest says; the first: {rows} in stratum {at + 1:,}, "
+                f"not {self._stated_rows[at]:,}",
+                len(other),
+            )
 
 
 def _extend(array: Integers, length: int, filler: int) -> Integers:

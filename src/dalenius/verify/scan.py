@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from dalenius.errors import InputError
 from dalenius.release.folder import ReleaseFolder, TableName
-from dalenius.verify.bucket_limits import SizesOfTable
+from dalenius.verify.bucket_limits import PlacesOfTable, SizesOfTable
 from dalenius.verify.bucket_shares import Scan, Shares
 from dalenius.verify.buckets import BucketStream, Integers, NotAscendingError
 from dalenius.verify.findings import LIMITS, ORDER, SCHEMA, SIZES, STRATA, VALUES, Report, plural
@@ -222,15 +222,21 @@ class Scanner:
     def _sizes(self, table: TableName) -> SizesOfTable:
         """Buckets are numbered stratum after stratum, and within a stratum by size."""
         manifest = self.release.manifest
-        settings = [part.setting for part in manifest.strata.strata] if manifest.strata else [manifest.setting]
+        strata = manifest.strata.strata if manifest.strata is not None else None
+        settings = [part.setting for part in strata] if strata is not None else [manifest.setting]
         setting = [(group.size, group.buckets) for groups in settings for group in groups]
+        if table == "qit" and manifest.surplus:
+            rows = [part.rows for part in strata] if strata is not None else [manifest.rows]
+            parts = [(sum(group.buckets for group in own), n) for own, n in zip(settings, rows, strict=True)]
+            return PlacesOfTable(setting, parts)
         return SizesOfTable(setting, manifest.adversary.fake_values if table == "st" else 0)
 
     def _strata(self, schema: pa.Schema) -> StrataOfRows | None:
         strata = self.release.manifest.strata
         if strata is None or not self.has_tree:
             return None
-        return StrataOfRows(strata, Tree.of(strata, dict(zip(schema.names, schema.types, strict=True))))
+        tree = Tree.of(strata, dict(zip(schema.names, schema.types, strict=True)))
+        return StrataOfRows(strata, tree, self.release.manifest.newest)
 
     def file(self, table: TableName) -> str:
         """The file of a table, or the folder of its parts."""
