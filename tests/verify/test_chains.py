@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -438,6 +440,27 @@ class TestPrevious:
         rewrite(tmp_path / "3", "st", changed)
         restate_hashes(tmp_path / "3")
         assert "chain" in failed(verify(tmp_path / "3", previous=tmp_path / "2"))
+
+
+def test_exposure_is_that_of_those_who_are_there(first: Path, tmp_path: Path) -> None:
+    """Loops over buckets: of n people, c n / S are expected to have a value that c of S places have."""
+    groups: dict[str, Any] = {"groups": [("Bad", None, None)], "group_of": {"HIV": "Bad", "Gout": "Bad"}}
+    made = next_hospital(first, **groups)
+    verdict = verify(made.write(tmp_path / "next"))
+    assert verdict.exposure is not None
+    assert verdict.exposure.people == pytest.approx(len(made.rows))
+    held = Counter((bucket, made.text(value)) for bucket, value in made.shown())
+    there, sizes = Counter(made.buckets), made.sizes()
+    for own in verdict.exposure.values:
+        mine = [(b, c) for (b, value), c in held.items() if value == own.value and there[b]]
+        people = {b: c * there[b] / sizes[b] for b, c in mine}
+        assert own.people == pytest.approx(sum(people.values()))
+        assert own.highest == max((Fraction(c, sizes[b]) for b, c in mine), default=0)
+        total = sum(people[b] * c / sizes[b] for b, c in mine)
+        assert own.mean == pytest.approx(total / sum(people.values()))
+    bad = Counter(b for b, value in made.shown() if made.text(value) in ("HIV", "Gout"))
+    (group,) = verdict.groups
+    assert group.exposure.people == pytest.approx(sum(c * there[b] / sizes[b] for b, c in bad.items()))
 
 
 class TestPublisher:

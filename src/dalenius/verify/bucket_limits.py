@@ -15,12 +15,12 @@ probability (`model.exposure`).
 The sizes (`SizesOfTable`). Buckets are numbered from 1 without holes, and by size. Both tables are compared with the
 same setting, bucket by bucket: QIT has a row for each record, ST one more for each fake value. So if both pass, they
 fit together in every bucket, and neither table has to wait for the other. In a chain of releases the sizes are those of
-places, and QIT may have fewer rows (`PlacesOfTable`).
+places, and QIT may have fewer rows (`people_sizes`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -140,7 +140,8 @@ class LimitsOfBuckets:
             self._fold()
             self._left = left
         if self._exposure is not None:
-            self._exposure.add(rows, codes, counts, len(self._most))
+            numbers = buckets.of_runs(buckets.numbers)[runs] if self._exposure.is_by_bucket else None
+            self._exposure.add(rows, codes, counts, len(self._most), numbers)
         more = np.flatnonzero(counts > self._most.take(codes))
         if len(more):
             np.maximum.at(self._most, codes[more], counts[more])
@@ -180,19 +181,40 @@ class LimitsOfBuckets:
 class ExposureOfBuckets:
     """Adds up how exposed the people of all buckets are, `fakes` of whose values are fake.
 
-    Values that do not apply, by their codes, are nobody's exposure.
+    Values that do not apply, by their codes, are nobody's exposure. Where buckets have places that are free, `there`
+    gives how many people each has, by the numbers of the buckets.
     """
 
-    def __init__(self, fakes: int, memory: ReadingMemory | None = None, left_out: Sequence[int] = ()) -> None:
-        self._fakes, self._memory, self._left_out = fakes, memory, list(left_out)
+    def __init__(
+        self,
+        fakes: int,
+        memory: ReadingMemory | None = None,
+        left_out: Sequence[int] = (),
+        there: Callable[[Integers], Integers] | None = None,
+    ) -> None:
+        self._fakes, self._memory, self._left_out, self._there = fakes, memory, list(left_out), there
         self._bands: Floats = np.zeros((0, BANDS + 1))
         self._sums: Floats = np.zeros(0)
         self._highest: Floats = np.zeros(0)
         self._highest_of: dict[int, tuple[int, int]] = {}
         self._levels: dict[tuple[int, int], float] = {}
 
-    def add(self, rows: int, codes: Codes, counts: Integers, values: int) -> None:
-        """Buckets of so many rows each, run by run; `values` is how many values are known by now."""
+    @property
+    def is_by_bucket(self) -> bool:
+        """Whether it asks for the numbers of buckets."""
+        return self._there is not None
+
+    def add(self, rows: int, codes: Codes, counts: Integers, values: int, numbers: Integers | None = None) -> None:
+        """Buckets of so many rows each, run by run; `values` is how many values are known by now.
+
+        `numbers` has the bucket of every run.
+        """
+        people: Floats | None = None
+        if self._there is not None and numbers is not None:
+            present = self._there(numbers)
+            own = np.flatnonzero(present)  # in an empty bucket nobody is exposed
+            codes, counts = codes[own], counts[own]
+            people = counts * (present[own] / rows)
         if self._left_out:
             own = np.flatnonzero(np.isin(codes, self._left_out, invert=True))
             codes, counts = codes[own], counts[own]
@@ -200,7 +222,8 @@ class ExposureOfBuckets:
         if missing:
             self._bands = np.concatenate((self._bands, np.zeros((missing, BANDS + 1))))
             self._sums, self._highest = (np.append(old, np.zeros(missing)) for old in (self._sums, self._highest))
-        people = counts * (max(0, rows - self._fakes) / rows) if self._fakes else counts.astype(np.float64)
+        if people is None:
+            people = counts * (max(0, rows - self._fakes) / rows) if self._fakes else counts.astype(np.float64)
         cells = codes.astype(np.int64) * (BANDS + 1) + BANDS * counts // rows
         self._bands += np.bincount(cells, people, self._bands.size).reshape(self._bands.shape)
         self._sums += np.bincount(codes, people * counts / rows, len(self._sums))
@@ -292,44 +315,6 @@ class SizesOfTable:
         if first == last:
             return np.broadcast_to(self._sizes[first], numbers.shape)
         return self._sizes[np.searchsorted(self._last_numbers, numbers)]
-
-
-class PlacesOfTable(SizesOfTable):
-    """The same of QIT in a chain of releases, where places of a bucket may be free, and all of them.
-
-    `strata` are (buckets, rows) pairs: how many rows the buckets of each stratum have together.
-    """
-
-    _what = ("bucket with more rows", "buckets with more rows")
-    _bound = "at most "
-
-    def __init__(self, setting: Sequence[tuple[int, int]], strata: Sequence[tuple[int, int]]) -> None:
-        super().__init__(setting)
-        self._last_of_strata = np.cumsum([buckets for buckets, _ in strata], dtype=np.int64)
-        self._stated_rows = np.array([rows for _, rows in strata], dtype=np.int64)
-        self._rows_of_strata = np.zeros(len(strata), np.int64)
-
-    def add(self, buckets: WholeBuckets) -> None:
-        """The next buckets, their numbers ascending."""
-        super().add(buckets)
-        inside = (buckets.numbers >= 1) & (buckets.numbers <= self._last_of_strata[-1])
-        strata = np.searchsorted(self._last_of_strata, buckets.numbers[inside])
-        np.add.at(self._rows_of_strata, strata, buckets.sizes[inside])
-
-    def _wrong_ones(self, sizes: Integers, stated: Integers) -> npt.NDArray[np.intp]:
-        return np.flatnonzero(sizes > stated)
-
-    def _conclude_present(self, file: str, report: Report) -> None:
-        other = np.flatnonzero(self._rows_of_strata != self._stated_rows)
-        if len(other):
-            at = other[0]
-            has, rows = plural(len(other), "stratum has", "strata have"), plural(int(self._rows_of_strata[at]), "row")
-            report.fail(
-                SIZES,
-                f"in {file} {has} other rows than the manifest says; the first: {rows} in stratum {at + 1:,}, "
-                f"not {self._stated_rows[at]:,}",
-                len(other),
-            )
 
 
 def _extend(array: Integers, length: int, filler: int) -> Integers:
