@@ -157,19 +157,23 @@ class Release(Analyses):
         table: str | None = None,
         person: str | None = None,
         signed_by: PublicKey | str | os.PathLike[str] | None = None,
+        previous: Release | str | os.PathLike[str] | None = None,
         memory: int | None = None,
     ) -> Verdict:
         """Judge the files alone: hashes, sizes, limits, order. `against` a table, its rows and values as well.
 
         `limits` are a rule, or a list with those of each sensitive column. All of a `job` file is compared. `person`
         is the table's column that tells people apart. `signed_by` is the public key of whoever has to have signed it.
-        `memory` is what the whole program may take, in bytes.
+        `previous` is the release that it has to follow on, in a chain. `memory` is what the whole program may take, in
+        bytes.
         """
         from dalenius.verify.judge import verify
 
         policy = _limits_by_column(limits, self.manifest) if limits is not None else None
         source: dict[str, Any] = {"against": against, "table": table, "person": person}
-        return verify(self._where, policy=policy, job=job, signed_by=signed_by, memory=memory, **source)
+        before = previous._where if isinstance(previous, Release) else previous
+        asked: dict[str, Any] = {"signed_by": signed_by, "previous": before, "memory": memory}
+        return verify(self._where, policy=policy, job=job, **asked, **source)
 
     def audit(
         self,
