@@ -1,114 +1,34 @@
 """Who of a table was in the release before, with which value: the table, the ledger and the release before, joined.
 
-DuckDB joins keyed hashes, in memory and a scratch folder within a budget. What comes out is `Whereabouts`: the bucket of
-every row of the table, in its order, 0 for rows of people who are in none yet.
+DuckDB joins keyed hashes, in memory and a scratch folder within a budget. What comes out is `Whereabouts`: the bucket
+of every row of the table, in its order, 0 for rows of people who are in none yet.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from dalenius.errors import InputError, LedgerError, NullsError, SelfCheckError, UsageError
-from dalenius.place.columns import cast_to_published
-from dalenius.place.domains import dictionary_of, listing_type
+from dalenius.errors import LedgerError, SelfCheckError, UsageError
+from dalenius.place.domains import Integers
 from dalenius.place.numbering import person_texts, refuse_nobody
-from dalenius.place.packed import read_at, write_at
-from dalenius.place.sensitive import column_texts
+from dalenius.publishing.whereabouts import ValueTexts, Whereabouts, as_type
 from dalenius.release.folder import ReleaseFolder
-from dalenius.release.ledger import ENTRY, Entries, Ledger, LedgerKey
-from dalenius.tables.arrays import arrow_array, filled, numpy_array
+from dalenius.release.ledger_file import ENTRY, Entries, Ledger, LedgerKey
+from dalenius.tables.arrays import arrow_array, numpy_array
 from dalenius.tables.arrow import Source
 from dalenius.tables.connections import connect
-
-Integers = npt.NDArray[np.int64]
 
 _NAMES = ("high", "low", "bucket", "slot", "seen")  # of an entry
 _CHUNK = 2**18  # rows at a time
 _NUMBER = 8  # bytes
 _NOT_HERE = "Name the column that the release before was made with, written as it was then."
-
-
-class ValueTexts:
-    """A number for the text of every sensitive value, in the order in which they came."""
-
-    def __init__(self, name: str, null_name: str | None, missing: Sequence[str], texts: Sequence[str] = ()) -> None:
-        self._name, self._null_name, self._missing = name, null_name, frozenset(missing)
-        self._numbers = {text: number for number, text in enumerate(texts)}
-        self.found_missing: set[str] = set()
-        self._rows = self._nulls = 0
-
-    @property
-    def texts(self) -> list[str]:
-        """All of them."""
-        return list(self._numbers)
-
-    def number(self, text: str) -> int:
-        """The number of a text."""
-        return self._numbers.setdefault(text, len(self._numbers))
-
-    def numbers(self, values: pa.Array) -> npt.NDArray[np.int32]:
-        """The numbers of some values, of which nulls and codes for what is missing are one."""
-        coded = dictionary_of(values)
-        found = []
-        for text in column_texts(coded.dictionary.cast(listing_type(values.type)), values.type):
-            if text in self._missing:
-                self.found_missing.add(str(text))
-                text = self._null_name
-            found.append(-1 if text is None else self.number(text))
-        nulls = coded.null_count
-        found.append(-1 if self._null_name is None else self.number(self._null_name) if nulls else -1)
-        self._rows, self._nulls = self._rows + len(values), self._nulls + nulls
-        return np.asarray(found, np.int32).take(filled(coded.indices, len(coded.dictionary)))
-
-    def refuse_nulls(self) -> None:
-        """An error for nulls without a name."""
-        if self._nulls and self._null_name is None:
-            raise NullsError.in_column(self._name, self._nulls, self._rows)
-
-
-class Whereabouts:
-    """The bucket of every row, in a scratch file without a name."""
-
-    def __init__(self, rows: int, scratch: Path) -> None:
-        self.rows = rows
-        self._file = tempfile.TemporaryFile(dir=scratch, buffering=0)  # noqa: SIM115 (closed in close())
-        self._file.truncate(_NUMBER * rows)
-
-    def read(self, start: int, rows: int) -> Integers:
-        """The buckets of some rows."""
-        found = np.empty(rows, np.int64)
-        if rows:
-            read_at(self._file, _NUMBER * start, found.view(np.uint8).data)
-        return found
-
-    def write(self, start: int, buckets: Integers) -> None:
-        """The buckets of some rows, from now on."""
-        write_at(self._file, _NUMBER * start, np.ascontiguousarray(buckets, np.int64).view(np.uint8).data)
-
-    def chunks(self) -> Iterator[tuple[int, Integers]]:
-        """All of them, some at a time, each time with the first row."""
-        for start in range(0, self.rows, _CHUNK):
-            yield start, self.read(start, min(_CHUNK, self.rows - start))
-
-    def histogram(self, first_buckets: Integers) -> Integers:
-        """How many rows are in the buckets from each of these up to the next; none of them is bucket 0."""
-        counts = np.zeros(len(first_buckets) + 1, np.int64)
-        for _, buckets in self.chunks():
-            counts += np.bincount(np.searchsorted(first_buckets, buckets, side="right"), minlength=len(counts))
-        return counts[1:]
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
 
 
 @dataclass(frozen=True)
@@ -164,7 +84,7 @@ class FollowedPeople:
         inner, outer = self._key.pads
         hashed = "sha256($outer::BLOB || unhex(sha256($inner::BLOB || encode(person))))"
         self._create(
-            f"here AS SELECT row, ('0x' || hash[1:16])::UBIGINT AS high, ('0x' || hash[17:32])::UBIGINT AS low, value "
+            "here AS SELECT row, ('0x' || hash[1:16])::UBIGINT AS high, ('0x' || hash[17:32])::UBIGINT AS low, value "
             f"FROM (SELECT row, value, {hashed} AS hash FROM given)",
             schema,
             batches(),
@@ -270,7 +190,7 @@ class FollowedPeople:
         if not held_back:
             query += " UNION ALL SELECT high, low, bucket, slot, $release::INTEGER FROM added"
         parameters = {"release": release, "held_back": held_back}
-        found: Any = self._connection.execute(f"{query} ORDER BY bucket, slot", parameters)
+        found = self._connection.sql(f"{query} ORDER BY bucket, slot", params=parameters)
         for batch in found.to_arrow_reader(_CHUNK):
             entries = np.empty(batch.num_rows, ENTRY)
             for name, column in zip(_NAMES, batch.columns, strict=True):
@@ -359,14 +279,3 @@ def _contradiction() -> LedgerError:
 def _named(columns: Iterator[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for some in columns:
         yield pa.record_batch([arrow_array(np.ascontiguousarray(one)) for one in some], schema=schema)
-
-
-def as_type(column: pa.Array, field: pa.Field) -> pa.Array:
-    """A column as it was published before; an error if it does not hold such values any more."""
-    try:
-        return cast_to_published(column, field.type)
-    except InputError:
-        raise InputError(
-            f"the column {field.name!r} was {field.type} in the release before, and has other values now",
-            "Give it the type that it had.",
-        ) from None

@@ -18,11 +18,10 @@ from dalenius.errors import InputError, SelfCheckError
 from dalenius.model import VERSION
 from dalenius.model.plan import Method, Status
 from dalenius.model.problem import BucketSetting, SizeGroup
-from dalenius.place.packed import Pieces
 from dalenius.place.slots import values_by_bucket
 from dalenius.publishing.arrangement import Arrangement
 from dalenius.publishing.description import setting_entries
-from dalenius.publishing.followed_people import Whereabouts, as_type
+from dalenius.publishing.whereabouts import Whereabouts, as_type
 from dalenius.release import manifest
 from dalenius.release.two_tables import Tables, named_type
 from dalenius.tables.arrays import arrow_array, numpy_array
@@ -135,35 +134,6 @@ class WithCounterfeits:
     def known_range(self, column: str) -> tuple[Any, Any, int] | None:  # noqa: ARG002
         """Nothing is known without looking."""
         return None
-
-
-class PlacedRows:
-    """Keeps the bucket of every row that is placed, in the order of the table: what records are stored in otherwise."""
-
-    def __init__(self, file: Whereabouts) -> None:
-        self._file, self._rows = file, 0
-
-    def part(self, _columns: Sequence[pa.Array], order: Integers, buckets: Integers) -> Integers:
-        """The buckets of a batch in the order of its rows."""
-        in_order = np.empty(len(buckets), np.int64)
-        in_order[order] = buckets
-        return in_order
-
-    def part_of_codes(self, _codes: Any, order: Integers, buckets: Integers) -> Integers:
-        """The same of records that are in memory."""
-        return self.part((), order, buckets)
-
-    def store(self, buckets: Integers) -> None:
-        """Put a batch behind those before it."""
-        self._file.write(self._rows, buckets)
-        self._rows += len(buckets)
-
-
-def pieces_of(groups: Sequence[SizeGroup], rows: int, where: Whereabouts) -> Pieces:
-    """Ranges of buckets of about so many rows, with the rows that they really have."""
-    firsts = Pieces.of(groups, rows).first_buckets
-    counts = where.histogram(firsts)
-    return Pieces(firsts[counts > 0], counts[counts > 0])
 
 
 def runs_of_values(

@@ -22,8 +22,7 @@ from dalenius.errors import InputError, SelfCheckError
 from dalenius.model.problem import SizeGroup
 from dalenius.model.progress import Progress, Silent
 from dalenius.place.banded import NumberSample, SourceWithNulls, sample_numbers
-from dalenius.place.budget import Budget, in_parallel
-from dalenius.place.columns import cast_to_published
+from dalenius.place.budget import Budget
 from dalenius.place.cutting import Cutter, StratumValues, count_strata
 from dalenius.place.domains import Domain, codes_of
 from dalenius.place.numbering import nobody_repeats
@@ -44,8 +43,6 @@ from dalenius.place.survey import Sample, Survey, first_row_bytes, layout_of, su
 from dalenius.place.wide import WideRecords
 from dalenius.publishing.arrangement import Arrangement, Integers, Numbers
 from dalenius.publishing.engine import Agreeing, SampleCodes, SampleSpec, SurveySpec
-from dalenius.publishing.followed_people import Whereabouts
-from dalenius.publishing.followed_tables import PlacedRows, pieces_of
 from dalenius.publishing.local_output import LocalOutput, PlacedRecords
 from dalenius.release.atomic import writable
 from dalenius.release.staging import staging
@@ -213,64 +210,6 @@ class LocalTable:
             self._budget.check_identifiers(self._source.rows)
         return nobody_repeats(self._source, person, self._budget.batch_rows(_NUMBER_BYTES))
 
-    def wrapped(self, wrap: Callable[[Source], Source]) -> LocalTable:
-        """Another table that is made of the same source."""
-        return LocalTable(wrap(self._source), self._budget, self._workers, self._scratch)
-
-    @property
-    def source(self) -> Source:
-        """What the table is read from."""
-        return self._source
-
-    def find_buckets(
-        self, arrangement: Arrangement, placement: Placement, places: PlacedRows, progress: Progress
-    ) -> None:
-        """The bucket of every record, and nothing else of it: from memory or in a further reading."""
-        survey, counts = arrangement.survey, arrangement.counts
-        quotas = [sum(row) for partition in arrangement.partitions for row in partition.quotas]
-        progress.stage("Placing", survey.rows)
-        kept = counts.kept if isinstance(counts, LocalCounts) else None
-        if kept is not None:
-            place_coded_records(kept, placement, quotas, places, None, False, self._workers, progress.advance)
-            return
-        values = StratumValues(survey.sensitive, arrangement.cutter, apart=True)
-        schema = pa.schema([survey.schema.field(name) for name in values.columns])
-        place_records(
-            self._source, schema, values, quotas, placement, places, self._workers, survey.batch_rows, progress.advance
-        )
-
-    @contextmanager
-    def keep(
-        self, survey: Survey, groups: Sequence[SizeGroup], where: Whereabouts, advance: Callable[[int], None]
-    ) -> Iterator[PlacedRecords]:
-        """All records that have a bucket, stored by it."""
-        records = self._store_of(survey, groups, where)
-        fields = [survey.schema.field(name) for name in survey.domains]
-        start = 0
-
-        def found() -> Iterator[tuple[pa.RecordBatch, Integers]]:
-            nonlocal start
-            for batch in self._source.batches([field.name for field in fields], survey.batch_rows):
-                buckets = where.read(start, batch.num_rows)
-                start += batch.num_rows
-                yield batch, buckets
-
-        def part(pair: tuple[pa.RecordBatch, Integers]) -> tuple[int, Any]:
-            batch, buckets = pair
-            order = np.argsort(buckets, kind="stable")
-            order = order[np.count_nonzero(buckets == 0) :]
-            columns = [cast_to_published(one, field.type) for one, field in zip(batch.columns, fields, strict=True)]
-            return len(order), records.part(columns, order, buckets[order])
-
-        try:
-            with writable():
-                for rows, stored in in_parallel(part, found(), self._workers):
-                    records.store(stored)
-                    advance(rows)
-            yield PlacedRecords(records, self._workers)
-        finally:
-            records.close()
-
     @contextmanager
     def place(self, arrangement: Arrangement, placement: Placement, progress: Progress) -> Iterator[PlacedRecords]:
         """Place all records, from memory or in a further reading."""
@@ -336,12 +275,6 @@ class LocalTable:
         groups, survey = arrangement.groups, arrangement.survey
         stores = 2 if survey.numbers else 1
         return self._records(survey, domains, groups, row_bytes, stores, lambda rows: Pieces.of(groups, rows))
-
-    def _store_of(self, survey: Survey, groups: Sequence[SizeGroup], where: Whereabouts) -> Records:
-        """Where buckets may have fewer records than their size says."""
-        return self._records(
-            survey, survey.domains, groups, survey.row_bytes, 1, lambda rows: pieces_of(groups, rows, where)
-        )
 
     def _records(
         self,

@@ -22,11 +22,11 @@ from dalenius.policy.limits import LimitPolicy, as_policy, resolve_limits
 from dalenius.publishing.arrangement import Arrangement
 from dalenius.publishing.counting import count
 from dalenius.publishing.flow import cut, solve
-from dalenius.publishing.followed_people import Whereabouts
+from dalenius.publishing.followed_table import FollowedTable
 from dalenius.publishing.followed_tables import SomeRows, WithCounterfeits
 from dalenius.publishing.inspection import look
-from dalenius.publishing.local import LocalTable
 from dalenius.publishing.options import PublishRequest
+from dalenius.publishing.whereabouts import Whereabouts
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
 from dalenius.release.two_tables import named_type
@@ -43,7 +43,7 @@ _MOST_TIMES = 4  # the values of the release before
 class NewBuckets:
     """The buckets of new people, and the table that they were made from."""
 
-    table: LocalTable
+    table: FollowedTable
     survey: Survey
     policy: LimitPolicy
     arrangement: Arrangement
@@ -71,7 +71,7 @@ class NewPeople:
         request: PublishRequest,
         before: ReleaseFolder | None,
         counts: Mapping[str, int],
-        table: LocalTable,
+        table: FollowedTable,
         where: Whereabouts,
         progress: Progress,
     ) -> None:
@@ -87,7 +87,7 @@ class NewPeople:
         """The best buckets of these people alone."""
         return self._arrange(self._rows(), 0)
 
-    def buckets_with_counterfeits(self, why: NoSolutionError) -> NewBuckets:
+    def buckets_with_counterfeits(self) -> NewBuckets:
         """The same with values that are nobody's, as many as are needed, in the shares of the release before."""
         if self._before is None or self._policy is None:
             raise SelfCheckError("counterfeits are made from a release before")
@@ -102,16 +102,16 @@ class NewPeople:
                 added = {text: many - self._counts.get(text, 0) for text, many in counts.items()}
                 return self._arrange(*self._filled_up(added))
             total *= _GROWTH
-        raise self.too_few(why)
+        raise self.too_few()
 
-    def too_few(self, why: NoSolutionError) -> NoSolutionError:
+    def too_few(self) -> NoSolutionError:
         """Why these people cannot have buckets of their own, with the numbers."""
         limits = self._policy.values if self._policy is not None else {}
         needed, text, many, limit = max(
             (-(-many // limits[text]), text, many, limits[text]) for text, many in self._counts.items()
         )
         reason = (
-            f": {many:,} of them {'has' if many == 1 else 'have'} {text!r}, whose limit {limit} asks for {needed:,} people"
+            f": {many:,} of them {'has' if many == 1 else 'have'} {text!r}, whose limit {limit} asks for {needed:,}"
             if needed > self._number
             else ""
         )
@@ -123,9 +123,9 @@ class NewPeople:
             None,
         )
 
-    def _rows(self) -> LocalTable:
+    def _rows(self) -> FollowedTable:
         """Their rows as a table, in memory if there is room."""
-        source, roles, budget = self._table.source, self._request.roles, self._request.budget
+        source, budget = self._table.source, self._request.budget
         if self._number == self._where.rows:
             return self._table
         chosen = SomeRows(source, self._where, placed=False, rows=self._number)
@@ -141,7 +141,7 @@ class NewPeople:
         roles = self._request.roles
         return [*roles.quasi_identifiers, *roles.identifiers, roles.sensitive]
 
-    def _filled_up(self, added: Mapping[str, int]) -> tuple[LocalTable, int]:
+    def _filled_up(self, added: Mapping[str, int]) -> tuple[FollowedTable, int]:
         """Their rows, with so many values of nobody behind them."""
         if self._before is None:
             raise SelfCheckError("counterfeits are made from a release before")
@@ -156,7 +156,7 @@ class NewPeople:
         rows = self._rows()
         return rows.wrapped(lambda source: WithCounterfeits(source, self._names, plain)), len(plain)
 
-    def _arrange(self, table: LocalTable, counterfeits: int) -> NewBuckets:
+    def _arrange(self, table: FollowedTable, counterfeits: int) -> NewBuckets:
         """Everything that is decided before they are placed."""
         request, progress = self._request, self._progress
         survey, policy = count(table, request, progress)
@@ -170,8 +170,8 @@ class NewPeople:
 def limits_of_new(request: PublishRequest, said: Manifest, counts: Mapping[str, int]) -> LimitPolicy:
     """A limit for every value and group: that of the release before where it has one, and else the one asked for.
 
-    A rule goes by the rows of ST and by those who are new. An error if a limit is asked for that is another than that of
-    the release before: all releases of a chain have the same limits.
+    A rule goes by the rows of ST and by those who are new. An error if a limit is asked for that is another than that
+    of the release before: all releases of a chain have the same limits.
     """
     shown = {value.value: value.count for value in said.values}
     together = ValueCounts.of(
@@ -218,7 +218,7 @@ def _keep(
         now = limits.get(name)
         raise UsageError(
             f"the limit of {what} was {before or 'none'} in the release before, and {now or 'none'} is asked for",
-            "All releases of a chain have the same limits. Others need a new chain, without --after; 'dalenius audit' of "
-            "both says what they give away together.",
+            "All releases of a chain have the same limits. Others need a new chain, without --after; 'dalenius audit' "
+            "of both says what they give away together.",
         )
     limits[name] = before  # type: ignore[assignment]

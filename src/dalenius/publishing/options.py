@@ -49,8 +49,8 @@ class PublishOptions:
     `in_the_clear` allows a release that publishes somebody's value outright. `sign` is the key to sign it with.
     Of people with more than `most_rows` rows, so many at random are kept.
 
-    With a `ledger` the release is one of a chain: the first, or the next `after` another one. `hold_back` lets new people
-    wait who are too few for buckets of their own, and `counterfeits` fill their buckets up.
+    With a `ledger` the release is one of a chain: the first, or the next `after` another one. `hold_back` lets new
+    people wait who are too few for buckets of their own, and `counterfeits` fill their buckets up.
     """
 
     null_value: str | None = None

@@ -66,6 +66,11 @@ class Release(Analyses):
             weakref.finalize(self, temporary.remove)
         self.notes = tuple(notes)
 
+    def knowing(self, concerns: Sequence[Concern]) -> Release:
+        """The same, with further concerns."""
+        self._concerns = (*self._concerns, *concerns)
+        return self
+
     @property
     def path(self) -> Path:
         """The folder of the release."""

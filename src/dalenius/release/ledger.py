@@ -7,11 +7,6 @@ A release and its ledger are in two places, so they cannot change in one step. T
 the old one, under a name that says that it waits (`waiting`). The release then takes its place, which decides. Then the
 new ledger takes the place of the old. Whoever finds a ledger that waits knows by the release that it names whether that
 was published (`open_ledger`): nothing is published twice, and nothing is published that the ledger does not know.
-
-The file: a line of JSON with its version, a salt, and a check of the key; then frames, each with its length before it
-and encrypted by itself (AES-256-GCM, its number as the nonce, the first line as associated data). The key is made of
-the salt, so no two files have one. The first frame says what the ledger belongs to, the others have entries, and the
-last one is empty: a file that was cut short is found out.
 """
 
 from __future__ import annotations
@@ -19,104 +14,34 @@ from __future__ import annotations
 import fcntl
 import glob
 import hashlib
-import hmac
 import json
 import os
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from dalenius.errors import InputError, LedgerError, SelfCheckError, UsageError
 from dalenius.release.atomic import hidden_name, sync, writable
+from dalenius.release.ledger_file import (
+    KEY_BYTES,
+    KEY_VARIABLE,
+    LONGEST_LINE,
+    OWNER,
+    RESTORE,
+    Belongs,
+    Entries,
+    Ledger,
+    LedgerKey,
+    damaged,
+    frames_of,
+    reading_ledger,
+    write_ledger,
+)
 from dalenius.release.manifest import FILE
 
-KEY_VARIABLE = "DALENIUS_LEDGER_KEY"
-ENTRY = np.dtype([("high", "<u8"), ("low", "<u8"), ("bucket", "<i8"), ("slot", "<i8"), ("seen", "<i4")])
-Entries = npt.NDArray[np.void]
-
-_FORMAT = 1
-_KEY_BYTES = 32
-_SALT_BYTES = 16
-_FRAME_ENTRIES = 2**17
-_LARGEST_FRAME = ENTRY.itemsize * _FRAME_ENTRIES + 16
-_LONGEST_LINE = 2**10
-_BLOCK = 64  # bytes, of SHA-256
-_OWNER = 0o600
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
-_RESTORE = "Restore the ledger that was written with that release."
-
-
-class LedgerKey:
-    """The secret that hashes persons and encrypts ledgers. It does not show itself.
-
-    A new one is written to its file with the first ledger.
-    """
-
-    def __init__(self, secret: bytes, file: Path | None = None) -> None:
-        self._secret, self._file = secret, file
-
-    def keep(self) -> None:
-        """Write a new key to its file, which only its owner can read."""
-        if self._file is None:
-            return
-        with os.fdopen(os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER), "wb") as file:
-            file.write(self._secret.hex().encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        sync(self._file.parent)
-        self._file = None
-
-    def derive(self, purpose: bytes, salt: bytes = b"") -> bytes:
-        """A key for one purpose."""
-        return hmac.digest(self._secret, b"dalenius ledger v1\n" + purpose + b"\n" + salt, "sha256")
-
-    @property
-    def pads(self) -> tuple[bytes, bytes]:
-        """What HMAC-SHA256 puts before the text of a person, and before the hash of that."""
-        key = self.derive(b"persons").ljust(_BLOCK, b"\0")
-        return bytes(byte ^ 0x36 for byte in key), bytes(byte ^ 0x5C for byte in key)
-
-    def check(self, salt: bytes) -> str:
-        """By which a file knows its key."""
-        return self.derive(b"check", salt)[:8].hex()
-
-
-class Belongs(NamedTuple):
-    """What a ledger belongs to: a release by its number in the chain and the SHA-256 of its manifest.
-
-    `before` is the manifest before, and `target` where the release was to be, which only a ledger that waits needs.
-    """
-
-    release: int
-    manifest: str
-    before: str | None
-    target: str
-
-
-@dataclass(frozen=True)
-class Ledger:
-    """One file of entries, in the order of buckets and slots."""
-
-    path: Path
-    key: LedgerKey
-    belongs: Belongs
-
-    def entries(self) -> Iterator[Entries]:
-        """All entries, some at a time; an error if the file is damaged."""
-        with _reading(), self.path.open("rb") as file:
-            frames = _frames(file, self.key)
-            next(frames)
-            for frame in frames:
-                yield np.frombuffer(frame, ENTRY)
 
 
 class OpenLedger:
@@ -132,8 +57,8 @@ class OpenLedger:
         part = hidden_name(self._path, "part")
         try:
             with writable("the ledger", "--ledger"):
-                with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER), "wb") as file:
-                    _write(file, self.key, belongs, entries)
+                with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER), "wb") as file:
+                    write_ledger(file, self.key, belongs, entries)
                     file.flush()
                     os.fsync(file.fileno())
             self._part = part
@@ -224,7 +149,7 @@ def _new_chain(path: Path) -> LedgerKey:
             "there is the key of a ledger, and the ledger is not there: is it lost, or elsewhere?",
             "Give its path. For a release that has nothing to do with earlier ones, give another --ledger.",
         )
-    return LedgerKey(secrets.token_bytes(_KEY_BYTES), key_file(path))
+    return LedgerKey(secrets.token_bytes(KEY_BYTES), key_file(path))
 
 
 def _ledger_of(path: Path, key: LedgerKey, digest: str) -> Ledger:
@@ -250,7 +175,7 @@ def _ledger_of(path: Path, key: LedgerKey, digest: str) -> Ledger:
         raise LedgerError(
             "the ledger belongs to another release than the one given: it was restored from an older backup, or is of "
             "another chain",
-            _RESTORE,
+            RESTORE,
         )
     if left is not None:
         if digest_of_release(Path(left.belongs.target)) == left.belongs.manifest:
@@ -276,13 +201,13 @@ def _forget(path: Path, left: Ledger) -> None:
 
 
 def _read_ledger(path: Path, key: LedgerKey) -> Ledger:
-    with _reading(), path.open("rb") as file:
+    with reading_ledger(), path.open("rb") as file:
         if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & _OTHERS:
             raise LedgerError("others than its owner can read the ledger", "Run: chmod 600 on it.")
         try:
-            belongs = Belongs(**json.loads(next(_frames(file, key))))
+            belongs = Belongs(**json.loads(next(frames_of(file, key))))
         except (ValueError, TypeError):
-            raise _damaged() from None
+            raise damaged() from None
     return Ledger(path, key, belongs)
 
 
@@ -290,7 +215,7 @@ def _key_of(path: Path) -> LedgerKey:
     """From the environment, or from the file beside the ledger."""
     text = os.environ.get(KEY_VARIABLE)
     if not text:
-        with _reading("the key of the ledger"):
+        with reading_ledger("the key of the ledger"):
             file = key_file(path)
             if not file.exists():
                 raise LedgerError(
@@ -299,82 +224,17 @@ def _key_of(path: Path) -> LedgerKey:
                 )
             if stat.S_IMODE(file.stat().st_mode) & _OTHERS:
                 raise LedgerError("others than its owner can read the key of the ledger", "Run: chmod 600 on it.")
-            text = file.read_bytes()[:_LONGEST_LINE].decode("ascii", "replace")
+            text = file.read_bytes()[:LONGEST_LINE].decode("ascii", "replace")
     try:
         secret = bytes.fromhex(text.strip())
     except ValueError:
         secret = b""
-    if len(secret) != _KEY_BYTES:
+    if len(secret) != KEY_BYTES:
         raise LedgerError(
-            f"the key of the ledger is not {2 * _KEY_BYTES} hexadecimal digits",
+            f"the key of the ledger is not {2 * KEY_BYTES} hexadecimal digits",
             "Give the key that was made with the ledger; for a new one: openssl rand -hex 32.",
         )
     return LedgerKey(secret)
-
-
-def _write(file: IO[bytes], key: LedgerKey, belongs: Belongs, entries: Iterable[Entries]) -> None:
-    salt = secrets.token_bytes(_SALT_BYTES)
-    head = json.dumps({"dalenius ledger": _FORMAT, "salt": salt.hex(), "check": key.check(salt)}).encode() + b"\n"
-    cipher = AESGCM(key.derive(b"file", salt))
-    file.write(head)
-    number = 0
-
-    def put(content: bytes) -> None:
-        nonlocal number
-        sealed = cipher.encrypt(number.to_bytes(12), content, head)
-        file.write(len(sealed).to_bytes(4))
-        file.write(sealed)
-        number += 1
-
-    put(json.dumps(belongs._asdict()).encode())
-    for some in entries:
-        for start in range(0, len(some), _FRAME_ENTRIES):
-            put(some[start : start + _FRAME_ENTRIES].tobytes())
-    put(b"")
-
-
-def _frames(file: IO[bytes], key: LedgerKey) -> Iterator[bytes]:
-    """What the frames hold, but for the last, which is empty."""
-    head = file.readline(_LONGEST_LINE)
-    try:
-        said: Any = json.loads(head)
-        salt, check, version = bytes.fromhex(said["salt"]), said["check"], said["dalenius ledger"]
-    except (ValueError, KeyError, TypeError):
-        raise LedgerError("the file is no ledger of Dalenius", _RESTORE) from None
-    if version != _FORMAT:
-        raise LedgerError("the ledger was written by a later version of Dalenius", "Use that version.")
-    if not hmac.compare_digest(str(check), key.check(salt)):
-        raise LedgerError(
-            "the key is not the one of this ledger", f"Give the key that was made with it: the file, or {KEY_VARIABLE}."
-        )
-    cipher, number = AESGCM(key.derive(b"file", salt)), 0
-    while True:
-        size = int.from_bytes(file.read(4))
-        if not 16 <= size <= _LARGEST_FRAME:
-            raise _damaged()
-        try:
-            content = cipher.decrypt(number.to_bytes(12), file.read(size), head)
-        except InvalidTag:
-            raise _damaged() from None
-        if not content:
-            if file.read(1):
-                raise _damaged()
-            return
-        yield content
-        number += 1
-
-
-def _damaged() -> LedgerError:
-    return LedgerError("the ledger is damaged, or was changed", _RESTORE)
-
-
-@contextmanager
-def _reading(what: str = "the ledger") -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else "the file system failed"
-        raise LedgerError(f"{what} cannot be read: {reason}", "Check the path of --ledger.") from None
 
 
 @contextmanager
@@ -385,7 +245,7 @@ def _locked(path: Path) -> Iterator[None]:
             raise UsageError("the path of the ledger is a folder", "Give --ledger a file.")
         path.parent.mkdir(parents=True, exist_ok=True)
         name = path.with_name(f".{path.name}.lock")
-        file = os.fdopen(os.open(name, os.O_RDWR | os.O_CREAT, _OWNER), "wb")
+        file = os.fdopen(os.open(name, os.O_RDWR | os.O_CREAT, OWNER), "wb")
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
