@@ -1,33 +1,35 @@
-"""Who of a table was in the release before, with which value: the table, the ledger and the release before, joined.
+"""Who of a table was in the release before, with which value: the persons of the table and of the ledger, matched.
 
-DuckDB joins keyed hashes, in memory and a scratch folder within a budget. What comes out is `Whereabouts`: the bucket
-of every row of the table, in its order, 0 for rows of people who are in none yet.
+Persons are pseudonyms (`LedgerKey.pseudonyms`), which are as good as random. So they are cut by their first bits into
+parts of about equal size, which are stored in a scratch file, and matched part by part with the ledger, whose entries
+are in order. No more than some parts are in memory at a time, however long the table is.
+
+What comes out is `Whereabouts`: the bucket of every row of the table, 0 for rows of people who are in none yet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from dalenius.errors import LedgerError, SelfCheckError, UsageError
+from dalenius.errors import SelfCheckError, UsageError
+from dalenius.place.budget import in_parallel
 from dalenius.place.domains import Integers
 from dalenius.place.numbering import person_texts, refuse_nobody
-from dalenius.publishing.whereabouts import ValueTexts, Whereabouts, as_type
-from dalenius.release.folder import ReleaseFolder
+from dalenius.publishing.whereabouts import Parts, ValueTexts, Whereabouts, as_type
 from dalenius.release.ledger_file import ENTRY, Entries, Ledger, LedgerKey
-from dalenius.tables.arrays import arrow_array, numpy_array
 from dalenius.tables.arrow import Source
-from dalenius.tables.connections import connect
 
-_NAMES = ("high", "low", "bucket", "slot", "seen")  # of an entry
-_CHUNK = 2**18  # rows at a time
-_NUMBER = 8  # bytes
+_PARTS = 256
+_SHIFT = np.uint64(64 - 8)  # the first bits of a pseudonym say its part
+_HERE = np.dtype([("high", "<u8"), ("low", "<u8"), ("row", "<i8"), ("value", "<i4")])
+_MOST_RELEASES, _MOST_BUCKETS = 2**16 - 1, 2**32 - 1
 _NOT_HERE = "Name the column that the release before was made with, written as it was then."
 
 
@@ -45,17 +47,19 @@ class Movements:
 class FollowedPeople:
     """The people of a table, and of the ledger of the release before, if there is one."""
 
-    def __init__(self, scratch: Path, memory: int, key: LedgerKey) -> None:
-        self._stack = ExitStack()
-        self._connection = connect(str(scratch), self._stack, memory)
-        self._scratch, self._key = scratch, key
+    def __init__(self, scratch: Path, key: LedgerKey) -> None:
+        self._key = key
+        self._here = Parts(_HERE, _PARTS, scratch)  # everybody in the table
+        self._known = Parts(ENTRY, _PARTS, scratch)  # everybody in the ledger, as they are to be
+        self._new = Parts(_HERE, _PARTS, scratch)  # those who are in no bucket yet, ...
+        self._moved = Parts(_HERE, _PARTS, scratch)  # ... and those of them whose values changed
+        self._scratch = scratch
         self.rows = 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    def close(self) -> None:
+        """Let go of the scratch files."""
+        for parts in (self._here, self._known, self._new, self._moved):
+            parts.close()
 
     def read(
         self,
@@ -64,218 +68,152 @@ class FollowedPeople:
         sensitive: pa.Field,
         values: ValueTexts,
         batch_rows: int,
+        workers: Executor,
         advance: Callable[[int], None],
     ) -> None:
-        """The persons of the table, and their values; an error if a person has several rows."""
-        schema = pa.schema([("row", pa.int64()), ("person", pa.string()), ("value", pa.int32())])
+        """The persons of the table, and their values."""
         nulls = 0
 
-        def batches() -> Iterator[pa.RecordBatch]:
-            nonlocal nulls
-            for batch in source.batches([person, sensitive.name], batch_rows):
-                texts = person_texts(batch.column(0))
-                nulls += texts.null_count
-                numbers = values.numbers(as_type(batch.column(1), sensitive))
-                row = np.arange(self.rows, self.rows + len(texts))
-                self.rows += len(texts)
-                yield pa.record_batch([arrow_array(row), texts, arrow_array(numbers)], schema=schema)
-                advance(len(texts))
+        def hashed(batch: pa.RecordBatch) -> tuple[int, npt.NDArray[np.uint64], pa.Array]:
+            texts = person_texts(batch.column(0))
+            empty = np.empty((0, 2), np.uint64)
+            known = empty if texts.null_count else self._key.pseudonyms(texts)
+            return texts.null_count, known, as_type(batch.column(1), sensitive)
 
-        inner, outer = self._key.pads
-        hashed = "sha256($outer::BLOB || unhex(sha256($inner::BLOB || encode(person))))"
-        self._create(
-            "here AS SELECT row, ('0x' || hash[1:16])::UBIGINT AS high, ('0x' || hash[17:32])::UBIGINT AS low, value "
-            f"FROM (SELECT row, value, {hashed} AS hash FROM given)",
-            schema,
-            batches(),
-            inner=inner,
-            outer=outer,
-        )
+        for missing, pseudonyms, column in in_parallel(
+            hashed, source.batches([person, sensitive.name], batch_rows), workers
+        ):
+            nulls += missing
+            rows = len(column)
+            if not nulls:
+                self._here.add(_entries(pseudonyms, self.rows, values.numbers(column)), pseudonyms[:, 0] >> _SHIFT)
+            self.rows += rows
+            advance(rows)
         refuse_nobody(person, nulls, self.rows)
         values.refuse_nulls()
-        different = self._one("SELECT count(*) FROM (SELECT DISTINCT high, low FROM here)")
-        if different < self.rows:
+
+    def match(self, person: str, ledger: Ledger | None, values: ValueTexts) -> tuple[Whereabouts, Movements]:
+        """Where everybody is who was there before, with the same value; an error if a person has several rows."""
+        where, counts, several = Whereabouts(self.rows, self._scratch), np.zeros(4, np.int64), 0
+        release = ledger.belongs.release if ledger is not None else 0
+        if release >= _MOST_RELEASES:
+            raise UsageError(f"a chain has at most {_MOST_RELEASES:,} releases", "Begin a new chain.")
+        renumbered = np.array([values.number(text) for text in ledger.belongs.values] if ledger else [], np.uint32)
+        known = _by_part(ledger)
+        for part in range(_PARTS):
+            here, there = _in_order(self._here.part(part)), next(known)
+            several += int(
+                np.count_nonzero((here["high"][1:] == here["high"][:-1]) & (here["low"][1:] == here["low"][:-1]))
+            )
+            there["value"] = renumbered[there["value"]] if len(there) else there["value"]
+            place, found = _places(here, there)
+            same = found.copy()
+            same[found] = there["value"][place[found]] == here["value"][found]
+            stay, moved = place[same], here[found & ~same]
+            where.put(here["row"][same], there["bucket"][stay].astype(np.int64))
+            last = np.count_nonzero(there["seen"] == release)
+            stayed = np.count_nonzero(there["seen"][stay] == release)
+            changed_last = np.count_nonzero(there["seen"][place[found & ~same]] == release)
+            counts += np.array([stayed, len(stay) - stayed, last - stayed - changed_last, len(moved)])
+            there["seen"][stay] = release + 1
+            self._known.append(part, there)
+            self._new.append(part, here[~same])
+            self._moved.append(part, moved)
+        self._here.close()
+        if several:
             raise UsageError(
-                f"{self.rows - different:,} of {self.rows:,} rows are of a person who has another one, or whose "
-                f"{person!r} differs from another's by case, blanks or '.0' alone; a chain of releases follows people "
-                "with one row each",
+                f"{several:,} of {self.rows:,} rows are of a person who has another one, or whose {person!r} differs "
+                "from another's by case, blanks or '.0' alone; a chain of releases follows people with one row each",
                 "Make one row of each person's rows first. Without --ledger, --person publishes several rows a person, "
                 "once.",
             )
-
-    def join(self, ledger: Ledger | None, before: ReleaseFolder | None, values: ValueTexts) -> Movements:
-        """Find out who was in the release before; afterwards `whereabouts` knows where."""
-        schema = pa.schema(
-            {"high": pa.uint64(), "low": pa.uint64(), "bucket": pa.int64(), "slot": pa.int64()}
-            | {"seen": pa.int32(), "had": pa.int32()}
-        )
-        both = _with_values(ledger, before, values) if ledger is not None and before is not None else iter(())
-        self._create("before AS SELECT * FROM given", schema, _named(both, schema))
-        self._run(
-            "CREATE TABLE everybody AS SELECT before.*, here.row, here.value, here.value = had AS same "
-            "FROM before LEFT JOIN here USING (high, low)"
-        )
-        self._run("DROP TABLE before")
-        last = ledger.belongs.release if ledger is not None else 0
-        counts = self._connection.execute(
-            "SELECT count(*) FILTER (same AND seen = $last), count(*) FILTER (same AND seen < $last), "
-            "count(*) FILTER (row IS NULL AND seen = $last), count(*) FILTER (NOT same), count(*) FROM everybody",
-            {"last": last},
-        ).fetchall()
-        stayed, returned, left, changed, known = (int(count) for count in counts[0])
-        found = Movements(stayed, returned, left, self.rows - stayed - returned - changed, changed)
-        if known and not stayed + returned + changed:
+        own, returned, left, changed = (int(count) for count in counts)
+        if ledger is not None and not own + returned + changed:
             raise UsageError(
-                "nobody of the table was in the release before: is --person the right column, or are people written in "
-                "another way than they were?",
+                "nobody of the table was in a release of the chain before: is --person the right column, or are people "
+                "written in another way than they were?",
                 _NOT_HERE,
             )
-        return found
+        return where, Movements(own, returned, left, self.rows - own - returned - changed, changed)
 
-    def whereabouts(self) -> Whereabouts:
-        """The bucket of every row: of those who stay, or come back, the one where they were."""
-        found = Whereabouts(self.rows, self._scratch)
-        query = "SELECT row, bucket FROM everybody WHERE same ORDER BY row"
-        start = 0
-        for batch in self._connection.sql(query).to_arrow_reader(_CHUNK):
-            rows, buckets = (numpy_array(column) for column in batch.columns)
-            if not len(rows):
-                continue
-            end = int(rows[-1]) + 1
-            filled_in = np.zeros(end - start, np.int64)
-            filled_in[rows - start] = buckets
-            for first in range(0, len(filled_in), _CHUNK):
-                found.write(start + first, filled_in[first : first + _CHUNK])
-            start = end
-        return found
+    def counts_of_new(self, values: ValueTexts) -> dict[str, int]:
+        """How many of those who are in no bucket yet have each value."""
+        texts = values.texts
+        counts = np.zeros(len(texts), np.int64)
+        for part in range(_PARTS):
+            counts += np.bincount(self._new.part(part)["value"], minlength=len(counts))
+        return {text: count for text, count in zip(texts, counts.tolist(), strict=True) if count}
 
-    def counts_of_new(self, where: Whereabouts, values: ValueTexts) -> dict[str, int]:
-        """How many of the rows without a bucket have each value."""
-        reader = self._connection.sql("SELECT row, value FROM here ORDER BY row").to_arrow_reader(_CHUNK)
-        counts = np.zeros(len(values.texts), np.int64)
-        for batch in reader:
-            rows, numbers = (numpy_array(column) for column in batch.columns)
-            if len(rows):
-                new = where.read(int(rows[0]), len(rows)) == 0
-                counts += np.bincount(numbers[new], minlength=len(counts))
-        return {text: int(count) for text, count in zip(values.texts, counts, strict=True) if count}
+    def entries(self, release: int, where: Whereabouts) -> Iterator[Entries]:
+        """The ledger of the next release, once the new people have buckets. Who is held back stays as they were."""
+        for part in range(_PARTS):
+            known, new = self._known.part(part), self._new.part(part)
+            buckets = where.take(new["row"])
+            placed, buckets = new[buckets > 0], buckets[buckets > 0]
+            if len(buckets) and int(buckets.max()) > _MOST_BUCKETS:
+                raise UsageError(f"a chain has at most {_MOST_BUCKETS:,} buckets", "Begin a new chain.")
+            moved = self._moved.part(part)
+            place, found = _places(moved[where.take(moved["row"]) > 0], known)
+            if not found.all():
+                raise SelfCheckError("somebody moved who was nowhere")
+            added = np.empty(len(placed), ENTRY)
+            for name in ("high", "low", "value"):
+                added[name] = placed[name]
+            added["bucket"], added["seen"] = buckets, release
+            yield _in_order(np.concatenate([np.delete(known, place), added]))
 
-    def place(self, rows_and_buckets: Iterator[tuple[Integers, Integers]], slots: Iterator[list[Any]]) -> None:
-        """Tell where the new rows went, and which slots their buckets have: runs of (bucket, value, slot, length)."""
-        schema = pa.schema([("row", pa.int64()), ("bucket", pa.int64())])
-        placed = (pa.record_batch([arrow_array(one) for one in pair], schema=schema) for pair in rows_and_buckets)
-        self._create("placed AS SELECT * FROM given", schema, placed)
-        runs = pa.schema([(name, pa.int64()) for name in ("bucket", "value", "slot", "length")])
-        batches = (pa.record_batch([arrow_array(one) for one in run], schema=runs) for run in slots)
-        self._create(
-            "slots AS SELECT bucket, value, min(slot) AS slot, sum(length) AS length FROM given GROUP BY ALL",
-            runs,
-            batches,
-        )
-        self._run(
-            "CREATE TABLE added AS SELECT high, low, bucket, slot + turn AS slot, turn < length AS fits FROM (SELECT "
-            "high, low, bucket, value, row_number() OVER (PARTITION BY bucket, value ORDER BY high, low) - 1 AS turn "
-            "FROM placed JOIN here USING (row)) JOIN slots USING (bucket, value)"
-        )
-        fitting = self._one("SELECT count(*) FILTER (fits) FROM added")
-        if fitting != self._one("SELECT count(*) FROM placed"):
-            raise SelfCheckError("somebody is in a bucket that does not have their value")
-
-    def entries(self, release: int, held_back: bool) -> Iterator[Entries]:
-        """The ledger of the next release. Whoever changed their value and is held back stays as they were."""
-        query = (
-            "SELECT high, low, bucket, slot, (CASE WHEN same THEN $release ELSE seen END)::INTEGER AS seen "
-            "FROM everybody WHERE row IS NULL OR same OR $held_back"
-        )
-        if not held_back:
-            query += " UNION ALL SELECT high, low, bucket, slot, $release::INTEGER FROM added"
-        parameters = {"release": release, "held_back": held_back}
-        found = self._connection.sql(f"{query} ORDER BY bucket, slot", params=parameters)
-        for batch in found.to_arrow_reader(_CHUNK):
-            entries = np.empty(batch.num_rows, ENTRY)
-            for name, column in zip(_NAMES, batch.columns, strict=True):
-                entries[name] = numpy_array(column)
-            yield entries
-
-    def _create(self, what: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch], **parameters: bytes) -> None:
-        """A table of what there is in `given`; errors of whoever gives it come through as they are."""
-        failed: list[BaseException] = []
-
-        def given() -> Iterator[pa.RecordBatch]:
-            try:
-                yield from batches
-            except BaseException as error:
-                failed.append(error)
-                raise
-
-        self._connection.register("given", pa.RecordBatchReader.from_batches(schema, given()))
-        try:
-            self._connection.execute(f"CREATE TABLE {what}", parameters or None).fetchall()
-        except Exception:
-            if failed:
-                raise failed[0] from None
-            raise
-        finally:
-            self._connection.unregister("given")
-
-    def _run(self, statement: str) -> None:
-        self._connection.execute(statement).fetchall()
-
-    def _one(self, query: str) -> int:
-        ((number,),) = self._connection.execute(query).fetchall()
-        return int(number)
+    def pairs_of_new(self, where: Whereabouts) -> Iterator[tuple[Integers, Integers]]:
+        """The bucket and the number of the value of everybody who is new, in no order."""
+        for part in range(_PARTS):
+            new = self._new.part(part)
+            yield where.take(new["row"]), new["value"].astype(np.int64)
 
 
-def _with_values(ledger: Ledger, before: ReleaseFolder, values: ValueTexts) -> Iterator[tuple[Any, ...]]:
-    """The entries of a ledger, each with the number of its value, by the slots of ST. Both are in the same order."""
-    manifest = before.manifest
-    sizes = max(group.size for group in manifest.setting) + manifest.adversary.fake_values
-    shift = sizes.bit_length()
-    if manifest.buckets.bit_length() + shift > 62:
-        raise UsageError("the release before has too many buckets to be followed", "Begin a new chain.")
-    entries = ledger.entries()
-    open_entries = np.empty(0, ENTRY)
-    bucket_of, before_it = 0, 0  # of the last row, and how many rows its bucket had
-    for batch in before.batches("st", coded=True):
-        buckets = numpy_array(batch.column(0)).astype(np.int64)
-        numbers = values.numbers(batch.column(1))
-        if not len(buckets):
-            continue
-        firsts = np.flatnonzero(np.diff(buckets, prepend=-1))
-        lengths = np.diff(firsts, append=len(buckets))
-        slots = np.arange(len(buckets)) - np.repeat(firsts, lengths)
-        if buckets[0] == bucket_of:
-            slots[: lengths[0]] += before_it
-        bucket_of, before_it = int(buckets[-1]), int(slots[-1]) + 1
-        keys = buckets << shift | slots
-        while not len(open_entries) or _keys(open_entries[-1:], shift)[0] <= keys[-1]:
+def _entries(pseudonyms: npt.NDArray[np.uint64], first_row: int, values: npt.NDArray[np.int32]) -> npt.NDArray[np.void]:
+    found = np.empty(len(values), _HERE)
+    found["high"], found["low"] = pseudonyms[:, 0], pseudonyms[:, 1]
+    found["row"], found["value"] = np.arange(first_row, first_row + len(values)), values
+    return found
+
+
+def _in_order(entries: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """By pseudonym. Two that agree in 64 bits are put in order where there are any."""
+    high = entries["high"]
+    order = np.argsort(high, kind="stable")
+    found: npt.NDArray[np.void] = entries[order]
+    high = found["high"]
+    if (high[1:] == high[:-1]).any():
+        found = entries[np.lexsort((entries["low"], entries["high"]))]
+    return found
+
+
+def _places(wanted: npt.NDArray[np.void], entries: npt.NDArray[np.void]) -> tuple[Integers, npt.NDArray[np.bool_]]:
+    """Where each pseudonym is among entries in their order, and whether it is."""
+    if not len(entries):
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+    high, low = np.ascontiguousarray(entries["high"]), entries["low"]
+    place = np.searchsorted(high, np.ascontiguousarray(wanted["high"]))
+    np.minimum(place, len(high) - 1, out=place)
+    found = (high[place] == wanted["high"]) & (low[place] == wanted["low"])
+    for at in np.flatnonzero((high[place] == wanted["high"]) & ~found).tolist():  # once in 2^64 pairs
+        same = np.flatnonzero((high == wanted["high"][at]) & (low == wanted["low"][at]))
+        if len(same):
+            place[at], found[at] = same[0], True
+    return place, found
+
+
+def _by_part(ledger: Ledger | None) -> Iterator[Entries]:
+    """The entries of a ledger, part by part."""
+    rest, entries = np.empty(0, ENTRY), ledger.entries() if ledger is not None else iter(())
+    for part in range(_PARTS):
+        pieces = [rest]
+        while not len(rest) or int(rest["high"][-1] >> _SHIFT) <= part:
             more = next(entries, None)
             if more is None:
                 break
-            open_entries = np.concatenate([open_entries, more])
-        cut = int(np.searchsorted(_keys(open_entries, shift), keys[-1], side="right"))
-        now, open_entries = open_entries[:cut], open_entries[cut:]
-        wanted = _keys(now, shift)
-        places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        if (keys[places] != wanted).any():
-            raise _contradiction()
-        yield (*(now[name] for name in _NAMES), numbers[places])
-    if len(open_entries) or next(entries, None) is not None:
-        raise _contradiction()
-
-
-def _keys(entries: Entries, shift: int) -> Integers:
-    keys: Integers = entries["bucket"] << shift | entries["slot"]
-    return keys
-
-
-def _contradiction() -> LedgerError:
-    return LedgerError(
-        "the ledger speaks of values that the release before does not have",
-        "Restore the release, and the ledger that was written with it.",
-    )
-
-
-def _named(columns: Iterator[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    for some in columns:
-        yield pa.record_batch([arrow_array(np.ascontiguousarray(one)) for one in some], schema=schema)
+            pieces.append(more)
+            rest = more
+        joined = np.concatenate(pieces) if len(pieces) > 1 else rest
+        cut = int(np.searchsorted(joined["high"] >> _SHIFT, part, side="right"))
+        rest = joined[cut:]
+        yield joined[:cut].copy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,6 +39,11 @@ class FollowedTable(LocalTable):
         if not isinstance(table, LocalTable):
             raise SelfCheckError("a chain is published by the local engine alone")
         return cls(table._source, table._budget, table._workers, table._scratch)
+
+    @property
+    def workers(self) -> Executor:
+        """Threads that read and reckon."""
+        return self._workers
 
     def wrapped(self, wrap: Callable[[Source], Source]) -> FollowedTable:
         """Another table that is made of the same source."""

@@ -6,7 +6,7 @@ come behind them, as strata of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -18,13 +18,12 @@ from dalenius.errors import InputError, SelfCheckError
 from dalenius.model import VERSION
 from dalenius.model.plan import Method, Status
 from dalenius.model.problem import BucketSetting, SizeGroup
-from dalenius.place.slots import values_by_bucket
 from dalenius.publishing.arrangement import Arrangement
 from dalenius.publishing.description import setting_entries
 from dalenius.publishing.whereabouts import Whereabouts, as_type
 from dalenius.release import manifest
 from dalenius.release.two_tables import Tables, named_type
-from dalenius.tables.arrays import arrow_array, numpy_array
+from dalenius.tables.arrays import arrow_array
 from dalenius.tables.arrow import BATCH_ROWS, Batches, Source, bare_schema
 
 Integers = npt.NDArray[np.int64]
@@ -134,30 +133,6 @@ class WithCounterfeits:
     def known_range(self, column: str) -> tuple[Any, Any, int] | None:  # noqa: ARG002
         """Nothing is known without looking."""
         return None
-
-
-def runs_of_values(
-    arrangement: Arrangement, offset: int, rows: int, number: Callable[[str], int]
-) -> Iterator[list[Integers]]:
-    """Where each value is in each new bucket: (bucket, number of the value, first slot, slots), some at a time."""
-    sensitive = arrangement.survey.sensitive
-    number_of = np.array([number(text) for text in sensitive.as_published(sensitive.texts)], np.int64)
-    last_bucket, before = 0, 0
-    for buckets, places in values_by_bucket(arrangement.partitions, rows, sensitive.published):
-        firsts = np.flatnonzero(np.diff(buckets, prepend=-1))
-        slots = np.arange(len(buckets)) - np.repeat(firsts, np.diff(firsts, append=len(buckets)))
-        if buckets[0] == last_bucket:
-            slots[buckets == last_bucket] += before
-        last_bucket, before = int(buckets[-1]), int(slots[-1]) + 1
-        runs = np.flatnonzero((np.diff(buckets, prepend=-1) != 0) | (np.diff(places, prepend=-1) != 0))
-        lengths = np.diff(runs, append=len(buckets))
-        yield [buckets[runs] + offset, number_of[places[runs]], slots[runs], lengths]
-
-
-def shifted(columns: Sequence[pa.Array], place: int, by: int) -> list[pa.Array]:
-    """Columns of which one has numbers of buckets, with larger ones."""
-    moved = arrow_array(numpy_array(columns[place]) + by)
-    return [moved if at == place else column for at, column in enumerate(columns)]
 
 
 def sizes_of(before: manifest.Manifest | None, arrangement: Arrangement | None) -> list[SizeGroup]:

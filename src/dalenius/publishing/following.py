@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -62,7 +62,7 @@ def publish_following(
         with ExitStack() as stack:
             with (
                 engine.open(request.table, options.table) as table,
-                FollowedPeople(output.scratch, request.budget.engine, ledger.key) as people,
+                closing(FollowedPeople(output.scratch, ledger.key)) as people,
             ):
                 unused = find_columns(table, request.roles)
                 following = NextRelease(request, before, ledger, people, progress)

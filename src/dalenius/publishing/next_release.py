@@ -20,12 +20,12 @@ from dalenius.place.sensitive import SensitiveCounter
 from dalenius.place.slots import values_by_bucket
 from dalenius.place.survey import Survey
 from dalenius.policy.whose_rows import changed_values
-from dalenius.publishing.arrangement import release_notes
+from dalenius.publishing.arrangement import Arrangement, release_notes
 from dalenius.publishing.description import TableSpecs, check_values, columns_of, describe, table_specs
 from dalenius.publishing.engine import SurveySpec
 from dalenius.publishing.followed_people import FollowedPeople, Movements
 from dalenius.publishing.followed_table import FollowedTable, PlacedRows
-from dalenius.publishing.followed_tables import SomeRows, TypedSource, describe_next, runs_of_values, sizes_of
+from dalenius.publishing.followed_tables import SomeRows, TypedSource, describe_next, sizes_of
 from dalenius.publishing.local_output import LocalOutput
 from dalenius.publishing.new_people import NewBuckets, NewPeople, of_rows
 from dalenius.publishing.options import PublishRequest
@@ -137,13 +137,13 @@ class NextRelease:
         self._progress.stage("Linking", table.source.rows)
         rows = self._request.budget.batch_rows(_LINKED_BYTES)
         person = self._asked.roles.person or ""
-        self._people.read(table.source, person, field, self._values, rows, self._progress.advance)
+        advance = self._progress.advance
+        self._people.read(table.source, person, field, self._values, rows, table.workers, advance)
         absent = [code for code in self._asked.options.missing if code not in self._values.found_missing]
         if said is not None and not {*absent} <= {*said.missing}:
             raise AbsentCodesError.of(absent, "missing", self._values.texts)
-        self._moves = self._people.join(self._ledger.now, self._before, self._values)
-        self._where = self._people.whereabouts()
-        self._counts = self._people.counts_of_new(self._where, self._values)
+        self._where, self._moves = self._people.match(person, self._ledger.now, self._values)
+        self._counts = self._people.counts_of_new(self._values)
 
     def place_new(self, scratch: Path) -> None:
         """Buckets for the new people, if they can have any; if not, they wait, or counterfeits fill the buckets up."""
@@ -174,22 +174,29 @@ class NextRelease:
         own = Whereabouts(arrangement.survey.rows, scratch)
         try:
             new.table.find_buckets(arrangement, placement, PlacedRows(own), self._progress)
-            self._people.place(
-                self._fill_in(own, offset),
-                runs_of_values(arrangement, offset, BATCH_ROWS, self._values.number),
-            )
+            taken = 0
+            for start, buckets in self._where.chunks():
+                rows = np.flatnonzero(buckets == 0)
+                buckets[rows] = own.read(taken, len(rows)) + offset
+                taken += len(rows)
+                self._where.write(start, buckets)
         finally:
             own.close()
+        if not new.counterfeits and not arrangement.fake_values:
+            self._check_values(arrangement, offset)
 
-    def _fill_in(self, own: Whereabouts, offset: int) -> Iterator[tuple[Integers, Integers]]:
-        """The rows of new people, some at a time, and their buckets, which are known from then on."""
-        taken = 0
-        for start, buckets in self._where.chunks():
-            new = np.flatnonzero(buckets == 0)
-            buckets[new] = own.read(taken, len(new)) + offset
-            taken += len(new)
-            self._where.write(start, buckets)
-            yield new + start, buckets[new]
+    def _check_values(self, arrangement: Arrangement, offset: int) -> None:
+        """The new people have the values of their buckets, compared by the sum of a number for each pair."""
+        have, are_there = np.uint64(0), np.uint64(0)
+        for buckets, values in self._people.pairs_of_new(self._where):
+            have += _sum_of_pairs(buckets, values)
+        sensitive = arrangement.survey.sensitive
+        texts = sensitive.as_published(sensitive.texts)
+        number_of = np.array([self._values.number(text) for text in texts], np.int64)
+        for buckets, places in values_by_bucket(arrangement.partitions, BATCH_ROWS, sensitive.published):
+            are_there += _sum_of_pairs(buckets + offset, number_of[places])
+        if have != are_there:
+            raise SelfCheckError("somebody is in a bucket that does not have their value")
 
     def write(self, output: LocalOutput) -> Manifest:
         """Both tables, and what the manifest says of them."""
@@ -270,11 +277,11 @@ class NextRelease:
     def belongs(self, manifest: Manifest, target: Path) -> Belongs:
         """What the next ledger belongs to."""
         before = self._said.digest if self._said is not None else None
-        return Belongs(release=self.number, manifest=manifest.digest, before=before, target=str(target))
+        return Belongs(self.number, manifest.digest, before, str(target), self._values.texts)
 
     def entries(self) -> Iterator[Entries]:
         """The ledger that belongs to the release."""
-        return self._people.entries(self.number, self._held_back > 0)
+        return self._people.entries(self.number, self._where)
 
     @property
     def concerns(self) -> tuple[Concern, ...]:
@@ -313,3 +320,12 @@ def _widely_coded(values: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(values.type):
         return values.cast(pa.dictionary(pa.int32(), values.type.value_type))
     return values
+
+
+def _sum_of_pairs(buckets: Integers, values: Integers) -> np.uint64:
+    """A sum that differs for other pairs, but for one chance in 2^64."""
+    mixed = buckets.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + values.astype(np.uint64)
+    for shift, factor in ((32, 0xD6E8FEB86659FD93), (29, 0xBF58476D1CE4E5B9)):
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(factor)
+    return np.uint64(mixed.sum(dtype=np.uint64))

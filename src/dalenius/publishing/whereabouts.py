@@ -19,6 +19,7 @@ from dalenius.tables.arrays import filled
 
 _CHUNK = 2**18  # rows at a time
 _NUMBER = 8  # bytes
+_WAITING = 2**20  # records that are put in order together
 
 
 class ValueTexts:
@@ -60,28 +61,34 @@ class ValueTexts:
 
 
 class Whereabouts:
-    """The bucket of every row, in a scratch file without a name."""
+    """The bucket of every row, in a scratch file without a name, of which the system keeps in memory what it can."""
 
     def __init__(self, rows: int, scratch: Path) -> None:
         self.rows = rows
-        self._file = tempfile.TemporaryFile(dir=scratch, buffering=0)  # noqa: SIM115 (closed in close())
-        self._file.truncate(_NUMBER * rows)
+        self._file = tempfile.TemporaryFile(dir=scratch)  # noqa: SIM115 (closed in close())
+        self._file.truncate(_NUMBER * max(rows, 1))
+        self._buckets = np.memmap(self._file, np.int64, "r+", shape=(rows,)) if rows else np.empty(0, np.int64)
 
     def read(self, start: int, rows: int) -> Integers:
-        """The buckets of some rows."""
-        found = np.empty(rows, np.int64)
-        if rows:
-            read_at(self._file, _NUMBER * start, found.view(np.uint8).data)
-        return found
+        """The buckets of some rows that follow one another."""
+        return np.array(self._buckets[start : start + rows])
 
     def write(self, start: int, buckets: Integers) -> None:
-        """The buckets of some rows, from now on."""
-        write_at(self._file, _NUMBER * start, np.ascontiguousarray(buckets, np.int64).view(np.uint8).data)
+        """The buckets of some rows that follow one another, from now on."""
+        self._buckets[start : start + len(buckets)] = buckets
+
+    def take(self, rows: Integers) -> Integers:
+        """The buckets of any rows."""
+        return np.asarray(self._buckets[rows])
+
+    def put(self, rows: Integers, buckets: Integers) -> None:
+        """The buckets of any rows, from now on."""
+        self._buckets[rows] = buckets
 
     def chunks(self) -> Iterator[tuple[int, Integers]]:
         """All of them, some at a time, each time with the first row."""
         for start in range(0, self.rows, _CHUNK):
-            yield start, self.read(start, min(_CHUNK, self.rows - start))
+            yield start, self.read(start, _CHUNK)
 
     def histogram(self, first_buckets: Integers) -> Integers:
         """How many rows are in the buckets from each of these up to the next; none of them is bucket 0."""
@@ -89,6 +96,58 @@ class Whereabouts:
         for _, buckets in self.chunks():
             counts += np.bincount(np.searchsorted(first_buckets, buckets, side="right"), minlength=len(counts))
         return counts[1:]
+
+    def close(self) -> None:
+        """Let go of the file."""
+        del self._buckets
+        self._file.close()
+
+
+class Parts:
+    """Records in parts, in a scratch file without a name: each part is read as a whole."""
+
+    def __init__(self, kind: np.dtype[np.void], parts: int, scratch: Path) -> None:
+        self._kind, self._file = kind, tempfile.TemporaryFile(dir=scratch, buffering=0)  # noqa: SIM115 (close())
+        self._slices: list[list[tuple[int, int]]] = [[] for _ in range(parts)]
+        self._waiting: list[npt.NDArray[np.void]] = []
+        self._waiting_parts: list[npt.NDArray[np.uint8]] = []
+        self._rows, self._end = 0, 0
+
+    def add(self, records: npt.NDArray[np.void], parts: npt.NDArray[np.uint64]) -> None:
+        """Records of any parts."""
+        self._waiting.append(records)
+        self._waiting_parts.append(parts.astype(np.uint8))
+        self._rows += len(records)
+        if self._rows >= _WAITING:
+            self._store()
+
+    def append(self, part: int, records: npt.NDArray[np.void]) -> None:
+        """Records of one part."""
+        if len(records):
+            write_at(self._file, self._end, np.ascontiguousarray(records).view(np.uint8).data)
+            self._slices[part].append((self._end, len(records)))
+            self._end += records.nbytes
+
+    def part(self, number: int) -> npt.NDArray[np.void]:
+        """All records of a part."""
+        if self._rows:
+            self._store()
+        found = np.empty(sum(rows for _, rows in self._slices[number]), self._kind)
+        first = 0
+        for offset, rows in self._slices[number]:
+            read_at(self._file, offset, found[first : first + rows].view(np.uint8).data)
+            first += rows
+        return found
+
+    def _store(self) -> None:
+        records, parts = np.concatenate(self._waiting), np.concatenate(self._waiting_parts)
+        self._waiting, self._waiting_parts, self._rows = [], [], 0
+        records = records[np.argsort(parts, kind="stable")]
+        write_at(self._file, self._end, records.view(np.uint8).data)
+        for part, rows in enumerate(np.bincount(parts, minlength=len(self._slices)).tolist()):
+            if rows:
+                self._slices[part].append((self._end, rows))
+                self._end += rows * self._kind.itemsize
 
     def close(self) -> None:
         """Let go of the file."""

@@ -56,11 +56,11 @@ class OpenLedger:
         """Write the ledger of a release that is about to be published. It is gone at the end, unless it waits."""
         part = hidden_name(self._path, "part")
         try:
-            with writable("the ledger", "--ledger"):
-                with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER), "wb") as file:
-                    write_ledger(file, self.key, belongs, entries)
-                    file.flush()
-                    os.fsync(file.fileno())
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            with writable("the ledger", "--ledger"), os.fdopen(os.open(part, flags, OWNER), "wb") as file:
+                write_ledger(file, self.key, belongs, entries)
+                file.flush()
+                os.fsync(file.fileno())
             self._part = part
             yield self
         finally:

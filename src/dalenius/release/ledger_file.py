@@ -20,23 +20,28 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import ECB
 
 from dalenius.errors import LedgerError
 from dalenius.release.atomic import sync
 
 KEY_VARIABLE = "DALENIUS_LEDGER_KEY"
-ENTRY = np.dtype([("high", "<u8"), ("low", "<u8"), ("bucket", "<i8"), ("slot", "<i8"), ("seen", "<i4")])
+# a pseudonym, the bucket of the person and the number of their value, and the last release in which they were
+ENTRY = np.dtype([("high", "<u8"), ("low", "<u8"), ("bucket", "<u4"), ("value", "<u4"), ("seen", "<u2")])
 Entries = npt.NDArray[np.void]
 
 _FORMAT = 1
 KEY_BYTES = 32
 _SALT_BYTES = 16
 _FRAME_ENTRIES = 2**17
-_LARGEST_FRAME = ENTRY.itemsize * _FRAME_ENTRIES + 16
+_LARGEST_FRAME = max(ENTRY.itemsize * _FRAME_ENTRIES, 2**26) + 16  # the first has texts
 LONGEST_LINE = 2**10
-_BLOCK = 64  # bytes, of SHA-256
+_BLOCK, _LENGTH = 16, 4  # bytes: of AES, and of the length of a text
 OWNER = 0o600
 RESTORE = "Restore the ledger that was written with that release."
 
@@ -65,32 +70,72 @@ class LedgerKey:
         """A key for one purpose."""
         return hmac.digest(self._secret, b"dalenius ledger v1\n" + purpose + b"\n" + salt, "sha256")
 
-    @property
-    def pads(self) -> tuple[bytes, bytes]:
-        """What HMAC-SHA256 puts before the text of a person, and before the hash of that."""
-        key = self.derive(b"persons").ljust(_BLOCK, b"\0")
-        return bytes(byte ^ 0x36 for byte in key), bytes(byte ^ 0x5C for byte in key)
+    def pseudonyms(self, persons: pa.Array) -> npt.NDArray[np.uint64]:
+        """Two numbers for each person, which nobody can link to them without the key, and nobody can turn back with it.
+
+        The state of AES-CBC-MAC over the length of the text and its bytes, encrypted once more and added to itself.
+        """
+        offsets, data = _bytes_of(persons)
+        starts, lengths = offsets[:-1], np.diff(offsets)
+        cipher = Cipher(AES(self.derive(b"persons")), ECB()).encryptor()  # noqa: S305 (blocks, chained here)
+        state = np.zeros((len(persons), _BLOCK), np.uint8)
+        state[:, :_LENGTH] = lengths.astype("<u4").view(np.uint8).reshape(-1, _LENGTH)
+        state[:, _LENGTH:] = _part(data, starts, lengths, 0, _BLOCK - _LENGTH)
+        at = _BLOCK - _LENGTH
+        while len(rest := np.flatnonzero(lengths > at)):
+            more = _part(data, starts[rest], lengths[rest], at, _BLOCK)
+            state[rest] = _encrypted(cipher, state[rest]) ^ more
+            at += _BLOCK
+        return (_encrypted(cipher, state) ^ state).view(np.uint64)
 
     def check(self, salt: bytes) -> str:
         """By which a file knows its key."""
         return self.derive(b"check", salt)[:8].hex()
 
 
+def _encrypted(cipher: CipherContext, blocks: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(cipher.update(blocks.tobytes()), np.uint8).reshape(blocks.shape)
+
+
+def _bytes_of(texts: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Where each text begins, and last where the last one ends, in the bytes of all of them; there are no nulls."""
+    wide = texts.cast(pa.large_string())
+    _, offsets, data = wide.buffers()
+    found = np.frombuffer(offsets, np.int64)[wide.offset : wide.offset + len(wide) + 1]
+    return found, np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+
+
+def _part(
+    data: npt.NDArray[np.uint8],
+    starts: npt.NDArray[np.int64],
+    lengths: npt.NDArray[np.int64],
+    at: int,
+    width: int,
+) -> npt.NDArray[np.uint8]:
+    """Some bytes of each text from a place on, and zeros behind its end."""
+    places = np.arange(at, at + width)
+    taken = data.take(starts[:, None] + places, mode="clip")
+    taken *= places < lengths[:, None]
+    return taken
+
+
 class Belongs(NamedTuple):
     """What a ledger belongs to: a release by its number in the chain and the SHA-256 of its manifest.
 
     `before` is the manifest before, and `target` where the release was to be, which only a ledger that waits needs.
+    `values` are the texts of all values, by their numbers.
     """
 
     release: int
     manifest: str
     before: str | None
     target: str
+    values: list[str]
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """One file of entries, in the order of buckets and slots."""
+    """One file of entries, in the order of pseudonyms."""
 
     path: Path
     key: LedgerKey
