@@ -39,8 +39,8 @@ def follow(folder: Path, out: Path, left: Collection[int] = (), new: Path | None
     strata = _strata(manifest, Counter(kept[bucket].to_pylist()))
     values = before.table("st")
     if added is not None:
-        kept = pa.concat_tables([kept, _shifted(added.table("qit"), bucket, manifest.buckets)])
-        values = pa.concat_tables([values, _shifted(added.table("st"), bucket, manifest.buckets)])
+        kept = _joined(kept, _shifted(added.table("qit"), bucket, manifest.buckets))
+        values = _joined(values, _shifted(added.table("st"), bucket, manifest.buckets))
         others = Counter(added.table("qit")[bucket].to_pylist())
         shift, since = len(strata), chain.release + 1
         strata += [one.model_copy(update={"since": since}) for one in _strata(added.manifest, others)]
@@ -52,6 +52,7 @@ def follow(folder: Path, out: Path, left: Collection[int] = (), new: Path | None
             ]
     else:
         tree = []
+    kept, values = _with_nulls(kept), _with_nulls(values)
     setting = Counter[int]()
     for one in strata:
         for group in one.setting:
@@ -64,6 +65,17 @@ def follow(folder: Path, out: Path, left: Collection[int] = (), new: Path | None
             qit=_write(out / manifest.tables.qit.file, kept, bucket),
             st=_write(out / manifest.tables.st.file, values, bucket),
         ),
+        "columns": {
+            **manifest.columns.model_dump(),
+            "quasi_identifiers": [
+                {**column.model_dump(), "nulls": kept.schema.field(column.name).nullable}
+                for column in manifest.columns.quasi_identifiers
+            ],
+            "sensitive": {
+                **manifest.columns.sensitive.model_dump(),
+                "nulls": values.schema.field(manifest.columns.sensitive.name).nullable,
+            },
+        },
         "rows": kept.num_rows,
         "people": kept.num_rows,
         "buckets": sum(setting.values()),
@@ -114,6 +126,17 @@ def _values(manifest: Manifest, added: Manifest | None) -> list[Value]:
             update={"count": own.count + value.count, "worst": Worst(count=worst.count, size=worst.size)}
         )
     return [found[text] for text in sorted(found)]
+
+
+def _joined(one: pa.Table, other: pa.Table) -> pa.Table:
+    optional = pa.schema([field.with_nullable(True) for field in one.schema])
+    return pa.concat_tables([one.cast(optional), other.cast(optional)])
+
+
+def _with_nulls(table: pa.Table) -> pa.Table:
+    """Columns are optional if they have nulls."""
+    fields = [field.with_nullable(table[field.name].null_count > 0) for field in table.schema]
+    return table.cast(pa.schema(fields))
 
 
 def _shifted(table: pa.Table, bucket: str, by: int) -> pa.Table:

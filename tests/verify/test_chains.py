@@ -133,17 +133,17 @@ def test_any_number_of_a_chain_but_what_is_the_publishers_word(first: Path, seco
     whole = (second / "manifest.json").read_bytes()
     source = next_hospital(first).source()
     for path in numbers(json.loads(whole)):
-        for change in (lambda n: n + 1, lambda n: n - 1):
+        for more in (1, -1):
 
-            def changed(manifest: dict[str, Any], path: tuple[Any, ...] = path, change: Any = change) -> None:
+            def changed(manifest: dict[str, Any], path: tuple[Any, ...] = path, more: int = more) -> None:
                 node: Any = manifest
                 for key in path[:-1]:
                     node = node[key]
-                node[path[-1]] = change(node[path[-1]])
+                node[path[-1]] += more
 
             (second / "manifest.json").write_bytes(whole)
             edit_manifest(second, changed)
-            assert verify(second).verified == (path == ("chain", "held_back") and change(0) > 0), path
+            assert verify(second).verified == (path == ("chain", "held_back") and more > 0), path
             assert not verify(second, against=source), path
 
 
@@ -244,6 +244,35 @@ class TestRows:
         verdict = verify(tmp_path / "next", policy=tight)
         assert failed(verdict) == {"limits"}
         assert "'HIV' 1 of 4 in bucket 3" in verdict["limits"].summary
+
+    def test_nothing_new(self, first: Path, tmp_path: Path) -> None:
+        """People only left: then no tree leads anywhere, and there is none."""
+        follow(first, tmp_path / "second", left=[0, 3])
+        verdict = verify(tmp_path / "second", previous=first)
+        assert verdict.verified, verdict.findings
+        leaf = {"stratum": 1}
+        edit_manifest(tmp_path / "second", lambda m: m["strata"].update(tree=[leaf]))
+        assert failed(verify(tmp_path / "second", previous=first)) == {"manifest"}
+
+    def test_places_of_new_buckets_that_are_filled_up(self, first: Path, tmp_path: Path) -> None:
+        made = next_hospital(first)
+        folder = next_hospital(first, left=[*made.left, (7, "Gout")]).write(tmp_path / "second")
+        verdict = verify(folder, previous=first, against=made.source())
+        assert verdict.verified, verdict.findings
+        edit_manifest(folder, lambda m: m["strata"]["strata"][2].update(rows=3))
+        assert failed(verify(folder)) == {"manifest", "sizes"}
+
+    def test_fake_values_and_known_records_beside_those_who_left(self, tmp_path: Path) -> None:
+        parts: dict[str, Any] = {"known_records": 1, "limits": {}}
+        fakes = [(bucket, "Mumps") for bucket in range(1, 7)] + [(7, "HIV")]
+        first = hospital(chain=FIRST, fakes=fakes[:4], **parts).write(tmp_path / "first")
+        made = next_hospital(first, fakes=fakes, **parts)
+        verdict = verify(made.write(tmp_path / "second"), previous=first, against=made.source())
+        assert verdict.verified, verdict.findings
+        assert verdict.exposure is not None
+        assert verdict.exposure.people == pytest.approx(len(made.rows))
+        fewer = next_hospital(first, fakes=[(b, "Cold" if b == 3 else v) for b, v in fakes], **parts)
+        assert failed(verify(fewer.write(tmp_path / "other"), previous=first)) == {"chain"}
 
     def test_in_text_files(self, tmp_path: Path) -> None:
         text = hospital(types={"Gender": pa.string(), "Zipcode": pa.string(), "Age": pa.uint8()}, chain=FIRST)
@@ -460,6 +489,7 @@ def test_exposure_is_that_of_those_who_are_there(first: Path, tmp_path: Path) ->
         assert own.mean == pytest.approx(total / sum(people.values()))
     bad = Counter(b for b, value in made.shown() if made.text(value) in ("HIV", "Gout"))
     (group,) = verdict.groups
+    assert group.exposure is not None
     assert group.exposure.people == pytest.approx(sum(c * there[b] / sizes[b] for b, c in bad.items()))
 
 

@@ -209,21 +209,19 @@ class ExposureOfBuckets:
 
         `numbers` has the bucket of every run.
         """
-        people: Floats | None = None
+        of_run: Floats = np.full(len(counts), max(0, rows - self._fakes) / rows)
         if self._there is not None and numbers is not None:
             present = self._there(numbers)
             own = np.flatnonzero(present)  # in an empty bucket nobody is exposed
-            codes, counts = codes[own], counts[own]
-            people = counts * (present[own] / rows)
+            codes, counts, of_run = codes[own], counts[own], present[own] / rows
         if self._left_out:
             own = np.flatnonzero(np.isin(codes, self._left_out, invert=True))
-            codes, counts = codes[own], counts[own]
+            codes, counts, of_run = codes[own], counts[own], of_run[own]
         missing = max(0, values - len(self._sums))
         if missing:
             self._bands = np.concatenate((self._bands, np.zeros((missing, BANDS + 1))))
             self._sums, self._highest = (np.append(old, np.zeros(missing)) for old in (self._sums, self._highest))
-        if people is None:
-            people = counts * (max(0, rows - self._fakes) / rows) if self._fakes else counts.astype(np.float64)
+        people: Floats = counts * of_run
         cells = codes.astype(np.int64) * (BANDS + 1) + BANDS * counts // rows
         self._bands += np.bincount(cells, people, self._bands.size).reshape(self._bands.shape)
         self._sums += np.bincount(codes, people * counts / rows, len(self._sums))
