@@ -83,6 +83,8 @@ def persons_in(column: pa.Array) -> pa.Array:
         nothing = pc.or_(pc.utf8_is_space(column), pc.equal(pc.binary_length(column), 0))
     else:
         return column
+    if not pc.any(nothing).as_py():
+        return column
     return pc.if_else(nothing, pa.scalar(None, column.type), column)
 
 
@@ -112,7 +114,8 @@ def _folded(persons: pa.Array) -> pa.Array:
     """Texts in lower case, without blanks around them, and without ".0" behind a number; other types as they are."""
     if not _is_text(persons.type):
         return persons
-    text = pc.utf8_lower(pc.ascii_trim_whitespace(persons))
+    lower = pc.ascii_lower if pc.all(pc.string_is_ascii(persons)).as_py() else pc.utf8_lower  # which takes longer
+    text = lower(pc.ascii_trim_whitespace(persons))
     if pc.any(pc.match_substring(text, ".0")).as_py():
         text = pc.replace_substring_regex(text, r"^([0-9]+)\.0+$", r"\1")
     return text

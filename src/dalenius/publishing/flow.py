@@ -35,7 +35,7 @@ from dalenius.publishing.description import describe, table_specs
 from dalenius.publishing.engine import OpenTable, open_engine
 from dalenius.publishing.inspection import inspect, look, weigh
 from dalenius.publishing.options import LOCAL, PublishOptions, PublishRequest, refuse_url
-from dalenius.publishing.placing import Placements, check, limits_to_verify
+from dalenius.publishing.placements import Placements, check, limits_to_verify
 from dalenius.publishing.published import Release
 from dalenius.publishing.stratify import Stratifier
 from dalenius.release.folder import BATCH_ROWS

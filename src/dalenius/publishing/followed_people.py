@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from dalenius.errors import SelfCheckError, UsageError
 from dalenius.place.budget import in_parallel
 from dalenius.place.domains import Integers
 from dalenius.place.numbering import person_texts, refuse_nobody
-from dalenius.publishing.whereabouts import Parts, ValueTexts, Whereabouts, as_type
+from dalenius.publishing.followed_rows import Parts, ValueTexts, Whereabouts, as_type, taken
 from dalenius.release.ledger_file import ENTRY, Entries, Ledger, LedgerKey
 from dalenius.tables.arrow import Source
 
@@ -156,11 +157,15 @@ class FollowedPeople:
             place, found = _places(moved[where.take(moved["row"]) > 0], known)
             if not found.all():
                 raise SelfCheckError("somebody moved who was nowhere")
+            if not len(placed):
+                yield known
+                continue
             added = np.empty(len(placed), ENTRY)
             for name in ("high", "low", "value"):
                 added[name] = placed[name]
             added["bucket"], added["seen"] = buckets, release
-            yield _in_order(np.concatenate([np.delete(known, place), added]))
+            both = np.concatenate([np.delete(known, place) if len(place) else known, added])
+            yield _in_order(both, "stable")  # two runs in order
 
     def pairs_of_new(self, where: Whereabouts) -> Iterator[tuple[Integers, Integers]]:
         """The bucket and the number of the value of everybody who is new, in no order."""
@@ -176,11 +181,11 @@ def _entries(pseudonyms: npt.NDArray[np.uint64], first_row: int, values: npt.NDA
     return found
 
 
-def _in_order(entries: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+def _in_order(
+    entries: npt.NDArray[np.void], kind: Literal["quicksort", "stable"] = "quicksort"
+) -> npt.NDArray[np.void]:
     """By pseudonym. Two that agree in 64 bits are put in order where there are any."""
-    high = entries["high"]
-    order = np.argsort(high, kind="stable")
-    found: npt.NDArray[np.void] = entries[order]
+    found = taken(entries, np.argsort(np.ascontiguousarray(entries["high"]), kind=kind))
     high = found["high"]
     if (high[1:] == high[:-1]).any():
         found = entries[np.lexsort((entries["low"], entries["high"]))]

@@ -23,9 +23,9 @@ from dalenius.place.stream import place_coded_records, place_records
 from dalenius.place.survey import Survey
 from dalenius.publishing.arrangement import Arrangement
 from dalenius.publishing.engine import OpenTable
+from dalenius.publishing.followed_rows import Whereabouts
 from dalenius.publishing.local import LocalCounts, LocalTable
 from dalenius.publishing.local_output import PlacedRecords
-from dalenius.publishing.whereabouts import Whereabouts
 from dalenius.release.atomic import writable
 from dalenius.tables.arrow import Source
 

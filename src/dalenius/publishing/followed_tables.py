@@ -20,7 +20,7 @@ from dalenius.model.plan import Method, Status
 from dalenius.model.problem import BucketSetting, SizeGroup
 from dalenius.publishing.arrangement import Arrangement
 from dalenius.publishing.description import setting_entries
-from dalenius.publishing.whereabouts import Whereabouts, as_type
+from dalenius.publishing.followed_rows import Whereabouts, as_type
 from dalenius.release import manifest
 from dalenius.release.two_tables import Tables, named_type
 from dalenius.tables.arrays import arrow_array

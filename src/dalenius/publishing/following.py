@@ -31,7 +31,7 @@ from dalenius.publishing.followed_table import FollowedTable
 from dalenius.publishing.local_output import LocalOutput
 from dalenius.publishing.next_release import NextRelease
 from dalenius.publishing.options import PublishRequest
-from dalenius.publishing.placing import check
+from dalenius.publishing.placements import check
 from dalenius.publishing.published import Release
 from dalenius.release.folder import BATCH_ROWS, ReleaseFolder, open_release
 from dalenius.release.ledger import OpenLedger, digest_of_release, open_ledger

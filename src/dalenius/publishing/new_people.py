@@ -22,11 +22,11 @@ from dalenius.policy.limits import LimitPolicy, as_policy, resolve_limits
 from dalenius.publishing.arrangement import Arrangement
 from dalenius.publishing.counting import count
 from dalenius.publishing.flow import cut, solve
+from dalenius.publishing.followed_rows import Whereabouts
 from dalenius.publishing.followed_table import FollowedTable
 from dalenius.publishing.followed_tables import SomeRows, WithCounterfeits
 from dalenius.publishing.inspection import look
 from dalenius.publishing.options import PublishRequest
-from dalenius.publishing.whereabouts import Whereabouts
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
 from dalenius.release.two_tables import named_type

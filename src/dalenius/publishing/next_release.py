@@ -24,13 +24,13 @@ from dalenius.publishing.arrangement import Arrangement, release_notes
 from dalenius.publishing.description import TableSpecs, check_values, columns_of, describe, table_specs
 from dalenius.publishing.engine import SurveySpec
 from dalenius.publishing.followed_people import FollowedPeople, Movements
+from dalenius.publishing.followed_rows import ValueTexts, Whereabouts
 from dalenius.publishing.followed_table import FollowedTable, PlacedRows
 from dalenius.publishing.followed_tables import SomeRows, TypedSource, describe_next, sizes_of
 from dalenius.publishing.local_output import LocalOutput
 from dalenius.publishing.new_people import NewBuckets, NewPeople, of_rows
 from dalenius.publishing.options import PublishRequest
-from dalenius.publishing.placing import Placements
-from dalenius.publishing.whereabouts import ValueTexts, Whereabouts
+from dalenius.publishing.placements import Placements
 from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
 from dalenius.release.ledger import OpenLedger
 from dalenius.release.ledger_file import Belongs, Entries
@@ -187,7 +187,7 @@ class NextRelease:
 
     def _check_values(self, arrangement: Arrangement, offset: int) -> None:
         """The new people have the values of their buckets, compared by the sum of a number for each pair."""
-        have, are_there = np.uint64(0), np.uint64(0)
+        have, are_there = 0, 0
         for buckets, values in self._people.pairs_of_new(self._where):
             have += _sum_of_pairs(buckets, values)
         sensitive = arrangement.survey.sensitive
@@ -195,7 +195,7 @@ class NextRelease:
         number_of = np.array([self._values.number(text) for text in texts], np.int64)
         for buckets, places in values_by_bucket(arrangement.partitions, BATCH_ROWS, sensitive.published):
             are_there += _sum_of_pairs(buckets + offset, number_of[places])
-        if have != are_there:
+        if (have - are_there) % 2**64:
             raise SelfCheckError("somebody is in a bucket that does not have their value")
 
     def write(self, output: LocalOutput) -> Manifest:
@@ -322,10 +322,10 @@ def _widely_coded(values: pa.Array) -> pa.Array:
     return values
 
 
-def _sum_of_pairs(buckets: Integers, values: Integers) -> np.uint64:
+def _sum_of_pairs(buckets: Integers, values: Integers) -> int:
     """A sum that differs for other pairs, but for one chance in 2^64."""
     mixed = buckets.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + values.astype(np.uint64)
     for shift, factor in ((32, 0xD6E8FEB86659FD93), (29, 0xBF58476D1CE4E5B9)):
         mixed ^= mixed >> np.uint64(shift)
         mixed *= np.uint64(factor)
-    return np.uint64(mixed.sum(dtype=np.uint64))
+    return int(mixed.sum(dtype=np.uint64))

@@ -32,7 +32,7 @@ from dalenius.release.atomic import sync
 
 KEY_VARIABLE = "DALENIUS_LEDGER_KEY"
 # a pseudonym, the bucket of the person and the number of their value, and the last release in which they were
-ENTRY = np.dtype([("high", "<u8"), ("low", "<u8"), ("bucket", "<u4"), ("value", "<u4"), ("seen", "<u2")])
+ENTRY = np.dtype([("high", "<u8"), ("low", "<u8"), ("bucket", "<u4"), ("value", "<u4"), ("seen", "<u4")])
 Entries = npt.NDArray[np.void]
 
 _FORMAT = 1

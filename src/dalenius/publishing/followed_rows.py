@@ -19,7 +19,7 @@ from dalenius.tables.arrays import filled
 
 _CHUNK = 2**18  # rows at a time
 _NUMBER = 8  # bytes
-_WAITING = 2**20  # records that are put in order together
+_WAITING = 2**18  # records that are put in order together
 
 
 class ValueTexts:
@@ -142,7 +142,7 @@ class Parts:
     def _store(self) -> None:
         records, parts = np.concatenate(self._waiting), np.concatenate(self._waiting_parts)
         self._waiting, self._waiting_parts, self._rows = [], [], 0
-        records = records[np.argsort(parts, kind="stable")]
+        records = taken(records, np.argsort(parts, kind="stable"))
         write_at(self._file, self._end, records.view(np.uint8).data)
         for part, rows in enumerate(np.bincount(parts, minlength=len(self._slices)).tolist()):
             if rows:
@@ -152,6 +152,13 @@ class Parts:
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()
+
+
+def taken(records: npt.NDArray[np.void], places: Integers) -> npt.NDArray[np.void]:
+    """Some of many records, by their places: as words, which is several times faster than field by field."""
+    words = np.ascontiguousarray(records).view(np.uint32).reshape(len(records), -1)
+    found: npt.NDArray[np.void] = words.take(places, axis=0).view(records.dtype).ravel()
+    return found
 
 
 def as_type(column: pa.Array, field: pa.Field) -> pa.Array:
