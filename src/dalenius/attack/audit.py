@@ -307,9 +307,9 @@ def audit_object(result: Audit) -> dict[str, Any]:
         "broken": list(result.broken),
         "notes": list(result.notes),
         "people": result.people,
+        "new_epoch": result.new_epoch.as_object() if result.new_epoch is not None else None,
         **{attack.name: attack.as_object() for attack in first},
         "other_columns": [
             {"column": column, **{attack.name: attack.as_object() for attack in result.of(column)}} for column in others
         ],
-        "new_epoch": result.new_epoch.as_object() if result.new_epoch is not None else None,
     }

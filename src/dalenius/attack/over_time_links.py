@@ -182,11 +182,8 @@ def _columns(releases: Sequence[ReleaseFolder], asked: Asked) -> tuple[list[_Col
     ]
     every = dict.fromkeys(name for of_one in kinds for name in of_one)
     without = [name for name in every if name not in names] if asked.link is None else []
-    if not without:
-        return chosen, ()
-    return chosen, (
-        f"Not used to link people: {', '.join(map(repr, without))}: not in every release, or of other types",
-    )
+    note = f"People are not linked by {', '.join(map(repr, without))}: not in every release, or not of one type"
+    return chosen, (note,) if without else ()
 
 
 def _cells(release: ReleaseFolder, texts: Sequence[str], progress: Progress) -> Cells:
