@@ -24,6 +24,7 @@ import pyarrow.parquet
 from tests import naive_parquet
 
 CATEGORY = pa.dictionary(pa.int32(), pa.string())
+CHAIN = ("release", "previous", "surplus", "held_back")
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,10 @@ class Handmade:
     its places are cuts, (column, value, below, above), and leaves, the numbers of their strata. Buckets are to be
     numbered stratum after stratum. `groups` are groups of values, (name, parent, limit), and `group_of` has the lowest
     group of each value, by its name; `levels` are what the groups of each depth are called, instead of numbers.
+
+    In a chain of releases, `chain` is what the manifest says of it, but for the surplus: `left` are (bucket, value)
+    pairs of those who left. `old` are the strata of earlier releases, (since, buckets) pairs, for which there is no
+    tree; its leaves have the numbers after theirs.
     """
 
     types: Mapping[str, pa.DataType]
@@ -53,6 +58,9 @@ class Handmade:
     levels: Sequence[str] = ()
     missing: Sequence[str] = ()
     not_applicable: Sequence[str] = ()
+    chain: Mapping[str, Any] | None = None
+    left: Sequence[tuple[int, Any]] = ()
+    old: Sequence[tuple[int, int]] = ()
 
     def write(self, folder: Path, kind: str = "parquet", format: int = 7) -> Path:
         """The release in a folder, with limits of 1 where none are given; in format 3, Parquet as Arrow writes it."""
@@ -68,7 +76,11 @@ class Handmade:
 
     def shown(self) -> list[tuple[int, Any]]:
         """What ST has rows for."""
-        return [*zip(self.buckets, self.values, strict=True), *self.fakes]
+        return [*zip(self.buckets, self.values, strict=True), *self.left, *self.fakes]
+
+    def sizes(self) -> Counter[int]:
+        """The places of each bucket."""
+        return Counter([*self.buckets, *(bucket for bucket, _ in self.left)])
 
     def source(self) -> pa.Table:
         """The table that was published."""
@@ -99,14 +111,17 @@ class Handmade:
 
     def strata(self, format: int = 7) -> dict[str, Any] | None:
         """What the manifest says of the strata; those of the buckets are those of their rows."""
-        if not self.tree:
+        if not self.tree and not self.old:
             return None
-        numbers = {node for node in self.tree if isinstance(node, int)}
-        of_bucket = {
-            bucket: self.stratum(row) if self.text(value) not in self.not_applicable else max(numbers) + 1
-            for row, value, bucket in zip(self.rows, self.values, self.buckets, strict=True)
-        }
-        sizes = Counter(self.buckets)
+        numbers = {node for node in self.tree if isinstance(node, int)} | {*range(1, len(self.old) + 1)}
+        earlier = [number for number, (_, buckets) in enumerate(self.old, 1) for _ in range(buckets)]
+        of_bucket = dict(enumerate(earlier, 1))
+        for row, value, bucket in zip(self.rows, self.values, self.buckets, strict=True):
+            if bucket > len(earlier):
+                applies = self.text(value) not in self.not_applicable
+                of_bucket[bucket] = self.stratum(row) if applies else max(numbers) + 1
+        sizes, there = self.sizes(), Counter(self.buckets)
+        newest = self.chain["release"] if self.chain is not None else 1
         strata = []
         for number in sorted(numbers | set(of_bucket.values())):
             mine = Counter(sizes[bucket] for bucket, stratum in of_bucket.items() if stratum == number)
@@ -114,11 +129,11 @@ class Handmade:
             new = {
                 **({"rows_each": 1} if format > 5 else {}),
                 **({"applies": number in numbers} if format > 4 else {}),
-                **({"since": 1} if format > 6 else {}),
+                **({"since": dict(enumerate((s for s, _ in self.old), 1)).get(number, newest)} if format > 6 else {}),
             }
             strata.append(
                 {
-                    "rows": sum(size * buckets for size, buckets in mine.items()),
+                    "rows": sum(there[bucket] for bucket, stratum in of_bucket.items() if stratum == number),
                     "setting": setting,
                     **new,
                 }
@@ -142,7 +157,7 @@ class Handmade:
 
     def stated_groups(self) -> list[dict[str, Any]] | None:
         """What the manifest says of the groups: depth first, siblings by name, a level called by its number."""
-        sizes = Counter(self.buckets)
+        sizes = self.sizes()
         paths = sorted({tuple(path[: k + 1]) for path in map(self.holding, self.group_of) for k in range(len(path))})
         names = [path[-1] for path in paths]
         stated = []
@@ -160,7 +175,8 @@ class Handmade:
         return stated or None
 
     def manifest(self, kind: str, format: int = 7) -> dict[str, Any]:
-        sizes = Counter(self.buckets)
+        sizes = self.sizes()
+        chain = {**self.chain, "surplus": len(self.left)} if self.chain is not None else None
         setting = sorted(Counter(sizes.values()).items())
         loss = sum((size - 1) ** 2 for size in sizes.values())
         held = Counter((bucket, self.text(value)) for bucket, value in self.shown())
@@ -207,7 +223,7 @@ class Handmade:
             "bound": None,
             "gap": None,
             "adversary": {"known_records": self.known_records, "fake_values": len(self.fakes) // len(sizes)},
-            **({"chain": None} if format > 6 else {}),
+            **({"chain": chain and {k: chain[k] for k in CHAIN}} if format > 6 else {}),
             "strata": self.strata(format),
             **since_5,
             "values": [
@@ -433,6 +449,33 @@ def grouped_hospital(**changes: Any) -> Handmade:
 def three_strata(**changes: Any) -> Handmade:
     """The hospital's patients by age: around 40 in buckets 1 and 2, around 20 in the third, around 60 in the last."""
     return hospital(tree=[("Age", 22, 1, 2), 2, ("Age", 43, 3, 4), 1, 3], **changes)
+
+
+def next_hospital(first: Path, **changes: Any) -> Handmade:
+    """The release after that of the hospital, which is the first of a chain, in a folder.
+
+    One patient of bucket 1 and everybody of bucket 2 left, and one of bucket 4. Six are new, in two strata by age:
+    buckets 5 and 6 of the young, 7 of the old.
+    """
+    before, stay = hospital(), [1, *range(4, 11)]
+    young = [("F", "1", 30), ("M", "1", 31), ("F", "2", 30), ("M", "2", 31)]
+    parts: dict[str, Any] = {
+        "rows": [*(before.rows[k] for k in stay), *young, ("F", "1", 70), ("M", "2", 71)],
+        "values": [*(before.values[k] for k in stay), "Flu", "Cold", "Gout", "Flu", "Cold", "Mumps"],
+        "buckets": [*(before.buckets[k] for k in stay), 5, 5, 6, 6, 7, 7],
+        "left": [(before.buckets[k], before.values[k]) for k in range(12) if k not in stay],
+        "old": [(1, 4)],
+        "tree": [("Age", 31, 1, 2), 2, 3],
+        "chain": {
+            "release": 2,
+            "previous": hashlib.sha256((first / "manifest.json").read_bytes()).hexdigest(),
+            "held_back": 0,
+        },
+    }
+    return hospital(**{**parts, **changes})
+
+
+FIRST = {"release": 1, "previous": None, "held_back": 0}  # of a chain
 
 
 def many_types() -> Handmade:

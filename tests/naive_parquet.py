@@ -273,13 +273,14 @@ class BucketsError(ValueError):
 
 
 def steps(buckets: Sequence[int]) -> bytes:
-    """Buckets as steps of 0 or 1."""
+    """Buckets as steps, in as many bits as the largest takes."""
     between = [later - earlier for earlier, later in itertools.pairwise(buckets)]
-    if set(between) - {0, 1}:
+    if min(between, default=0) < 0 or max(between, default=0) >= 2**63:
         raise BucketsError
-    content = packed(between, 1, 128)
-    head = varint(max(128, len(content) * 8)) + varint(1) + varint(len(buckets)) + zigzag(buckets[0])
-    return head + (zigzag(0) + bytes([1]) + content if between else b"")
+    bits = max(1, max(between, default=0).bit_length())
+    content = packed(between, bits, 128)
+    head = varint(max(128, len(content) * 8 // bits)) + varint(1) + varint(len(buckets)) + zigzag(buckets[0])
+    return head + (zigzag(0) + bytes([bits]) + content if between else b"")
 
 
 # Files.

@@ -124,6 +124,12 @@ class KeyFileError(DaleniusError):
     kind = "key-file"
 
 
+class LedgerError(DaleniusError):
+    """The private file of a chain of releases that does not belong to the release, or cannot be used."""
+
+    kind = "ledger"
+
+
 class UndecidedError(DaleniusError):
     """Time ran out before a setting was found, or proven impossible."""
 

@@ -6,7 +6,6 @@ import decimal
 import io
 import math
 import struct
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.release.parquet_file import index_width
-from dalenius.release.parquet_pages import FileWriter, pack
+from dalenius.release.parquet_pages import FileWriter, pack, steps_page
 from dalenius.verify.strict_parquet import StrictFile, unpack
 from tests import naive_parquet as naive
 from tests.effort import cases, examples
@@ -103,9 +102,10 @@ def tables(draw: st.DrawFn) -> tuple[dict[str, pa.DataType], list[tuple[Any, ...
         columns.append([places.choice(pool) for _ in range(count)])
     start = draw(st.integers(1, 2**40) | st.just(1))
     steps = draw(st.randoms(use_true_random=False))
+    largest = draw(st.sampled_from([1, 1, 2, 3, 4, 100, 2**20 - 1, 2**32, 2**53]))
     buckets = [start]
     while len(buckets) < count:
-        buckets.append(buckets[-1] + steps.choice([0, 0, 1]))
+        buckets.append(buckets[-1] + steps.choice([0, 0, 1, steps.randint(0, largest)]))
     types = {f"c{place}, ä": kind for place, kind in enumerate(kinds)}
     group = 2 ** draw(st.integers(0, 8))
     where = draw(st.integers(0, len(kinds)))
@@ -259,11 +259,47 @@ def test_widths_are_the_smallest_that_there_are() -> None:
         assert index_width(entries) == naive.index_width(entries)
 
 
-@pytest.mark.parametrize("make", [lambda: pa.array([1, 3]), lambda: pa.array([2, 1])])
-def test_buckets_that_are_not_numbered_one_after_the_other_are_not_written(make: Callable[[], pa.Array]) -> None:
+def test_buckets_that_do_not_ascend_are_not_written() -> None:
     writer = FileWriter(io.BytesIO(), pa.schema([pa.field("bucket", pa.int64(), False)]), "bucket")
-    with pytest.raises(ValueError, match="one after the other"):
-        writer.write_group([make()])
+    with pytest.raises(ValueError, match="ascending"):
+        writer.write_group([pa.array([2, 1])])
+
+
+@pytest.mark.parametrize("count", [2, 128, 129, 130, 300])
+@pytest.mark.parametrize("width", [1, 2, 3, 7, 8, 20, 62, 63])
+def test_steps_take_the_bits_of_the_largest(count: int, width: int) -> None:
+    """And no more, so that there is one spelling; without gaps they are a bit each, as ever."""
+    few = np.random.default_rng(width).integers(0, 2, count - 1).tolist()
+    few[-1] = 2**width - 1
+    buckets = [-(2**63) if width == 63 else 1]
+    for step in few:
+        buckets.append(buckets[-1] + step)
+    page = steps_page(np.array(buckets, np.int64))
+    assert page == naive.steps(buckets)
+    head = len(naive.varint(-(-(count - 1) // 128) * 128) + b"\1" + naive.varint(count) + naive.zigzag(buckets[0]))
+    assert page[head : head + 2] == bytes([0, width])
+    schema = pa.schema([pa.field("bucket", pa.int64(), False)])
+
+    def read(steps: bytes) -> list[int]:
+        edit = naive.Edit(pages=lambda *_: [(0, count, steps)])
+        content = naive.parquet({"bucket": pa.int64()}, [(bucket,) for bucket in buckets], edit=edit)
+        batches = StrictFile(io.BytesIO(content), schema, "bucket", count).batches()
+        return [number for batch in batches for number in batch.column(0).to_pylist()]
+
+    assert read(page) == buckets
+    if width < 63:
+        wider = page[: head + 1] + bytes([width + 1]) + naive.packed(few, width + 1, 128)
+        with pytest.raises(ValueError, match="more bits than they need"):
+            read(wider)
+    for wrong in (
+        page[: head + 1] + bytes([64]) + naive.packed(few, 64, 128),
+        page[: head + 1] + bytes([0]),
+        page + bytes(16),
+        page[:-1],
+        *([page[:-1] + bytes([page[-1] | 128])] if (count - 1) % 128 else []),
+    ):
+        with pytest.raises(ValueError, match=r"buckets are told in another way|behind the last row"):
+            read(wrong)
 
 
 def test_a_null_where_there_are_none_is_not_written() -> None:

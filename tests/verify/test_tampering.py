@@ -567,7 +567,7 @@ ONE_LEAF = {"tree": [{"stratum": 1}], "margin": "1"}
 
 def one_stratum(manifest: dict[str, Any]) -> dict[str, Any]:
     """Everybody in one stratum."""
-    return {"rows": 12, "setting": manifest["setting"], "rows_each": 1, "applies": True}
+    return {"rows": 12, "setting": manifest["setting"], "rows_each": 1, "applies": True, "since": 1}
 
 
 # what is changed of three strata (0: Age <= 22 ? 1 : 2; 1: stratum 2; 2: Age <= 43 ? 3 : 4; 3: stratum 1; 4: stratum 3)

@@ -17,7 +17,7 @@ from dalenius.cli.engine_options import engine_fields, engine_options
 from dalenius.cli.failures import NO_SOLUTION, report_errors
 from dalenius.cli.group_options import apart_option, group_options, null_options
 from dalenius.cli.option_texts import column_names
-from dalenius.cli.set_options import people_options
+from dalenius.cli.set_options import chain_fields, chain_options, people_options
 from dalenius.cli.shared_options import (
     PlanRequest,
     adversary_options,
@@ -51,6 +51,8 @@ Examples:
   dalenius publish visits.parquet --person patient_nbr --sensitive diagnosis=diag_1,diag_2,diag_3 \\
       --sensitive insulin --quasi-identifiers race,gender,age --odds 8 --limit insulin:Up=0.3 --out release
   dalenius publish hospital.csv --job job.toml --sign publisher --out release
+  dalenius publish 2025.csv --job job.toml --person id --ledger ledger --out release-2025
+  dalenius publish 2026.csv --job job.toml --person id --ledger ledger --after release-2025 --out release-2026
   dalenius publish s3a://hospital/visits --job job.toml --out s3a://public/visits \\
       --engine spark --master spark://cluster:7077 --conf spark.executor.memory=8g
 """
@@ -62,6 +64,7 @@ _PLENTY = 15 * 10**8  # bytes
 @click.command("publish", epilog=_EPILOG)
 @click.argument("table", type=click.Path(), metavar="TABLE")
 @people_options
+@chain_options
 @quasi_identifiers_option("Columns to publish along with it.")
 @click.option(
     "--identifiers",
@@ -153,6 +156,7 @@ def publish_command(
         from dalenius.publishing.options import PublishOptions
 
         key = _signing_key(sign) if sign is not None else None
+        chain = chain_fields(arguments)
         plan = read_request(arguments)
         cut = parse_strata(strata) if strata is not None else plan.strata
         options = PublishOptions(
@@ -170,6 +174,7 @@ def publish_command(
             strict=plan.strict,
             sign=key,
             most_rows=plan.most_rows,
+            **chain,
             **engine_fields(arguments),
         )
         if options.engine == "duckdb":

@@ -57,6 +57,7 @@ def release_object(release: Release, out: Path | str, seconds: float) -> dict[st
         "findings": [concern.as_object() for concern in release.concerns],
         "seconds": round(seconds, 3),
         "notes": list(release.notes),
+        "chain": dict(release.followed) if release.followed is not None else None,
     }
 
 

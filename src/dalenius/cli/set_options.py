@@ -51,6 +51,46 @@ def _one_person(_context: click.Context, _option: click.Parameter, given: tuple[
     return given[0] if given else None
 
 
+def chain_options(command: Command) -> Command:
+    """Releases of the same people over time."""
+    for option in reversed(
+        [
+            click.option(
+                "--ledger",
+                type=click.Path(),
+                metavar="FILE",
+                help="Publish as one of a chain of releases of the same people (with --person): nobody moves between "
+                "buckets, so all releases together tell no more than one. FILE is private; it knows who is where. The "
+                "first release makes it, and its key FILE.key, unless DALENIUS_LEDGER_KEY has that.",
+            ),
+            click.option(
+                "--after",
+                type=click.Path(),
+                metavar="DIR",
+                help="With --ledger: the latest release of the chain, on which this one follows.",
+            ),
+            click.option(
+                "--hold-back",
+                is_flag=True,
+                help="With --after: if new people are too few for buckets of their own, they wait for the next "
+                "release (without it, that is an error).",
+            ),
+            click.option(
+                "--counterfeits",
+                is_flag=True,
+                help="With --after: if new people are too few, values that are nobody's fill their buckets up.",
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def chain_fields(arguments: dict[str, Any]) -> dict[str, Any]:
+    """What `chain_options` gave, as fields of `PublishOptions`."""
+    return {name: arguments.pop(name) for name in ("ledger", "after", "hold_back", "counterfeits")}
+
+
 def people_options(command: Command) -> Command:
     """The sensitive columns, and whose rows they are."""
     for option in reversed(

@@ -38,6 +38,7 @@ Examples:
   dalenius verify release --against hospital.parquet --json
   dalenius verify release --against visits.parquet --person patient
   dalenius verify release --signed-by publisher.pub
+  dalenius verify june --previous may
   dalenius verify --certificate proof.json --counts counts.csv --uniform 0.1
   dalenius verify --certificate proof.json hospital.csv --job job.toml
 """
@@ -62,6 +63,12 @@ _MARKS = {Outcome.PASSED: ("ok", "green"), Outcome.FAILED: ("FAILED", "red"), Ou
     type=click.Path(path_type=Path),
     metavar="KEY",
     help="Public key (PEM): check that the release was signed with the private key that belongs to it.",
+)
+@click.option(
+    "--previous",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Release that this one follows on, in a chain: check that it keeps its buckets.",
 )
 @click.option(
     "--certificate",
@@ -99,6 +106,7 @@ def verify_command(
     table_name: str | None,
     person: str | None,
     signed_by: Path | None,
+    previous: Path | None,
     certificate: Path | None,
     counts_file: Path | None,
     memory: int | None,
@@ -115,7 +123,13 @@ def verify_command(
     """
     with report_errors(as_json):
         if certificate is not None:
-            of_release = {"--against": against, "--person": person, "--signed-by": signed_by, "--memory": memory}
+            of_release = {
+                "--against": against,
+                "--person": person,
+                "--signed-by": signed_by,
+                "--previous": previous,
+                "--memory": memory,
+            }
             for option, given in of_release.items():
                 if given is not None:
                     raise UsageError(f"{option} is for a release, and a certificate is given", "Leave one of them out.")
@@ -123,7 +137,8 @@ def verify_command(
         else:
             _refuse_certificate_options(arguments, counts_file)
             source = (against, table_name, person)
-            verified = _check_release(path, arguments["job"], source, signed_by, memory, as_json)
+            others = (signed_by, previous)
+            verified = _check_release(path, arguments["job"], source, others, memory, as_json)
         if not verified:
             sys.exit(CHECK_FAILED)
 
@@ -142,12 +157,16 @@ def _check_release(
     folder: Path | None,
     job: Path | None,
     source: tuple[Path | None, str | None, str | None],
-    signed_by: Path | None,
+    others: tuple[Path | None, Path | None],
     memory: int | None,
     as_json: bool,
 ) -> bool:
-    """`source` is the table, its name in a DuckDB file, and the column that tells people apart."""
+    """`source` is the table, its name in a DuckDB file, and the column that tells people apart.
+
+    `others` are the public key, and the release before.
+    """
     against, table_name, person = source
+    signed_by, previous = others
     if folder is None:
         raise UsageError("no release is given", "Give its folder, or a --certificate to check instead.")
     if table_name is not None and against is None:
@@ -166,6 +185,7 @@ def _check_release(
             table=table_name,
             person=person,
             signed_by=signed_by,
+            previous=previous,
             memory=memory,
             progress=progress,
         )

@@ -4,8 +4,9 @@ Somebody who knows a person's quasi-identifiers finds the person's bucket. If c 
 fake ones included, the release gives the person that value with probability c / T. A person's exposure is that
 probability for the value that the person has. It is 1 where the value is published outright.
 
-A bucket with S records and T - S fake values does not say which are fake. Then c S / T people are expected to have a
-value that is there c times. Without fake values T = S, and all numbers of people are exact.
+A bucket with S records and T - S values that are nobody's does not say which these are: fakes, or in a chain of
+releases those of people who left. Then c S / T people are expected to have a value that is there c times. Without such values
+T = S, and all numbers of people are exact.
 """
 
 from __future__ import annotations

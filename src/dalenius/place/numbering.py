@@ -86,6 +86,24 @@ def persons_in(column: pa.Array) -> pa.Array:
     return pc.if_else(nothing, pa.scalar(None, column.type), column)
 
 
+def person_texts(column: pa.Array) -> pa.Array:
+    """A text for what identifies the people of some rows, the same for all ways to write it; null where nothing does.
+
+    Case, blanks around it and ".0" behind a number make no difference, nor whether a number is stored as text.
+    """
+    persons = persons_in(column)
+    if pa.types.is_integer(persons.type):
+        return persons.cast(pa.string())
+    if not _is_text(persons.type):
+        persons = persons.cast(pa.string())
+    return _folded(persons).cast(pa.string())
+
+
+def refuse_nobody(column: str, nulls: int, rows: int) -> None:
+    """An error for rows that are nobody's."""
+    _refuse_nulls(column, nulls, rows)
+
+
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 

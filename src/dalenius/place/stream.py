@@ -35,7 +35,7 @@ def place_records(
     stratum_values: StratumValues,
     counts: Sequence[int],
     placement: Placement,
-    records: Records,
+    records: Store,
     workers: Executor,
     batch_rows: int,
     advance: Callable[[int], None],
@@ -85,7 +85,7 @@ def place_coded_records(
     coded: CodedRecords,
     placement: Placement,
     counts: Sequence[int],
-    records: PackedRecords,
+    records: CodedStore,
     numbers: PackedRecords | None,
     carried: bool,
     workers: Executor,
@@ -100,13 +100,14 @@ def place_coded_records(
             starts, placed = placed, placed + np.bincount(batch.values, minlength=len(counts))
             yield batch, starts
 
-    def place(ranked: tuple[CodedBatch, Integers]) -> tuple[int, Keys, Keys | None]:
+    def place(ranked: tuple[CodedBatch, Integers]) -> tuple[int, Any, Keys | None]:
         batch, starts = ranked
         order, buckets = placement.buckets(batch.values, starts)
         own, codes = None, batch.codes
         if batch.numbers is not None:
             own = numbers.part_of_codes(batch.numbers, order, buckets) if numbers is not None else None
-            codes = records.layout.with_last(codes, batch.numbers) if carried else codes
+            if carried and isinstance(records, PackedRecords):
+                codes = records.layout.with_last(codes, batch.numbers)
         return len(batch.values), records.part_of_codes(codes, order, buckets), own
 
     for rows, part, own in in_parallel(place, ranked(), workers):
@@ -202,14 +203,18 @@ class CodedRecords:
         return CodedRecords(self.layout, [replace(batch, values=table.take(batch.values)) for batch in self.batches])
 
 
-class Records(Protocol):
-    """A store of placed records until they are written: `PackedRecords` or `WideRecords`."""
+class Store(Protocol):
+    """Takes records with their buckets."""
 
     def part(self, columns: Sequence[pa.Array], order: Integers, buckets: Integers) -> Any:
         """A batch, ready to be stored."""
 
     def store(self, part: Any) -> None:
         """Put a batch where it belongs."""
+
+
+class Records(Store, Protocol):
+    """A store of placed records until they are written: `PackedRecords` or `WideRecords`."""
 
     def pieces(self) -> Iterator[int]:
         """The numbers of the pieces, once every record is stored."""
@@ -219,3 +224,13 @@ class Records(Protocol):
 
     def close(self) -> None:
         """Let go of memory and scratch files."""
+
+
+class CodedStore(Protocol):
+    """A store that takes records as codes."""
+
+    def part_of_codes(self, codes: Codes, order: Integers, buckets: Integers) -> Any:
+        """A batch, ready to be stored."""
+
+    def store(self, part: Any) -> None:
+        """Put a batch where it belongs."""

@@ -57,6 +57,39 @@ def repeated_people(
     )
 
 
+def earlier_releases(number: int, person: str | None) -> Concern:
+    """Releases that this one can be compared with, as far as they are beside it, or in its place."""
+    are = "a release" if number == 1 else f"{number:,} releases"
+    return Concern(
+        code="earlier-releases",
+        severity=Severity.LOOK,
+        message=(
+            f"{are} of the same columns {'is' if number == 1 else 'are'} beside this one, or in its place: whoever "
+            "finds the same people in two releases can intersect their buckets, and no limit holds for that"
+        ),
+        answer=(
+            "See what it gives away: dalenius audit OLD NEW. Releases of the same people over time are published with "
+            f"--ledger FILE and --after OLD{'' if person is not None else ', and --person COLUMN'}: then they tell no "
+            "more than one."
+        ),
+    )
+
+
+def changed_values(people: int) -> Concern:
+    """People who move to another bucket of a chain of releases, because they have another value than before."""
+    who = "1 person has" if people == 1 else f"{people:,} people have"
+    return Concern(
+        code="changed-values",
+        severity=Severity.LOOK,
+        message=(
+            f"{who} another value than in the release before, and {'is' if people == 1 else 'are'} in another bucket: "
+            "whoever sees that knows that the value is not the one it was, which can exceed a limit"
+        ),
+        answer="See what it comes to: dalenius audit OLD NEW.",
+        people=people,
+    )
+
+
 def _too_few_people(person: str, said: Occurrences, identifying: Mapping[str, Occurrences]) -> Iterator[Concern]:
     """A column that was said to tell people apart, and has so few entries that another may have been meant."""
     if said.records < _MANY_ROWS * said.different:

@@ -119,11 +119,7 @@ def describe(
         program=manifest.Program(name="dalenius", version=VERSION),
         randomness=manifest.CRYPTOGRAPHIC if options.seed is None else manifest.SEEDED,
         tables=Tables(qit=qit, st=st),
-        columns=manifest.Columns(
-            bucket=specs.bucket,
-            quasi_identifiers=[_column(specs.qit.schema.field(name)) for name in roles.quasi_identifiers],
-            sensitive=_sensitive(specs.st.schema.field(roles.sensitive)),
-        ),
+        columns=columns_of(specs, roles),
         null_value=options.null_name if survey.sensitive.null_code is not None else None,
         missing=sorted(set(options.missing)) if survey.sensitive.null_code is not None else [],
         rows=survey.rows,
@@ -158,6 +154,15 @@ def describe(
         group_table=None,
         others=[],
         together=[],
+    )
+
+
+def columns_of(specs: TableSpecs, roles: Roles) -> manifest.Columns:
+    """The columns of both tables by role."""
+    return manifest.Columns(
+        bucket=specs.bucket,
+        quasi_identifiers=[_column(specs.qit.schema.field(name)) for name in roles.quasi_identifiers],
+        sensitive=_sensitive(specs.st.schema.field(roles.sensitive)),
     )
 
 

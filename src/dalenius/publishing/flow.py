@@ -14,38 +14,35 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from dalenius.errors import NoSolutionError, SelfCheckError
-from dalenius.fakes.avoiding import MOST_ROUNDS, FakeImprover
-from dalenius.fakes.marking import draw_marks
-from dalenius.fakes.quotas import price_notes, unprotected_notes
+from dalenius.errors import NoSolutionError, UsageError
+from dalenius.fakes.quotas import price_notes
 from dalenius.model.concern import Concern
 from dalenius.model.plan import Method, Plan, PlanOptions, Status
 from dalenius.model.progress import LAST_STAGE, Progress, Silent
-from dalenius.model.verdict import Verdict
-from dalenius.place.marks import Marks
 from dalenius.place.slots import Placement
 from dalenius.place.survey import Survey
 from dalenius.planning import plan_counts
-from dalenius.policy.grouping import settle_bands
 from dalenius.policy.limits import LimitPolicy
 from dalenius.policy.sensitive_sets import Sensitive, read_sets
 from dalenius.policy.together import Together, read_together
+from dalenius.policy.whose_rows import earlier_releases
 from dalenius.publishing.arrangement import Arrangement, StrataPrice, arrange_whole, not_cut, release_notes
 from dalenius.publishing.counting import count, counting_notes, find_columns
 from dalenius.publishing.description import describe, table_specs
 from dalenius.publishing.engine import OpenTable, open_engine
-from dalenius.publishing.inspection import inspect, look
+from dalenius.publishing.inspection import inspect, look, weigh
 from dalenius.publishing.options import LOCAL, PublishOptions, PublishRequest, refuse_url
+from dalenius.publishing.placing import Placements, check, limits_to_verify
 from dalenius.publishing.published import Release
 from dalenius.publishing.stratify import Stratifier
-from dalenius.release.atomic import writable
-from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
+from dalenius.release.folder import BATCH_ROWS
+from dalenius.release.neighbours import comparable
 from dalenius.release.signature import SigningKey
 from dalenius.release.writer import Format
 from dalenius.tables.killable import PrivateFolder
-from dalenius.verify.judge import verify
 
 
 def publish(
@@ -57,6 +54,10 @@ def publish(
     identifiers: Sequence[str] = (),
     person: str | None = None,
     most_rows: int | None = None,
+    ledger: str | os.PathLike[str] | None = None,
+    after: str | os.PathLike[str] | None = None,
+    hold_back: bool = False,
+    counterfeits: bool = False,
     keep_together: Together = (),
     out: str | os.PathLike[str] | None = None,
     force: bool = False,
@@ -111,6 +112,11 @@ def publish(
     several rows, `person` is the column that says whose they are: then limits are about people. It is not published. Of
     people with more than `most_rows` rows, so many are kept, at random.
 
+    Releases of the same people over time are a chain: with a `ledger`, a private file that the first release makes,
+    each next one is published `after` the one before, and all together tell no more of anybody than one. New people who
+    are too few for buckets of their own are an error, unless they are to wait (`hold_back`), or values that are
+    nobody's fill their buckets up (`counterfeits`).
+
     What goes with what in different sensitive columns is not published, unless they are in one list of `keep_together`:
     `[["diag_1", "insulin"]]`. Then their values are published as tuples, too, and whoever knows one of somebody's
     values learns more of the others than limits say: `Release.concerns` says how much.
@@ -162,10 +168,16 @@ def publish(
             spark_conf=tuple((spark_conf or {}).items()),
             sign=sign,
             most_rows=most_rows,
+            ledger=ledger,
+            after=after,
+            hold_back=hold_back,
+            counterfeits=counterfeits,
         ),
     )
     if out is not None:
         return publish_request(request, out, progress)
+    if ledger is not None:
+        raise UsageError("a release of a chain is published to a folder, since its ledger says so", "Give out.")
     temporary = PrivateFolder()
     try:
         return publish_request(request, temporary.path / "release", progress, temporary)
@@ -180,15 +192,42 @@ def publish_request(
     progress: Progress | None = None,
     temporary: PrivateFolder | None = None,
 ) -> Release:
-    """Publish to a folder, stage by stage. A `temporary` folder around it is removed with the release object."""
+    """Publish to a folder. A `temporary` folder around it is removed with the release object."""
     progress = progress or Silent()
     options = request.options
     if options.engine == LOCAL:
         refuse_url(out, "the output")
+    earlier = weigh(_earlier_releases(request, out), request, progress) if temporary is None else ()
+    if options.ledger is not None:
+        from dalenius.publishing.following import publish_following
+
+        return publish_following(request, out, progress).knowing(earlier)
     if request.by_people:
         from dalenius.publishing.people_flow import publish_people
 
-        return publish_people(request, out, progress, temporary)
+        return publish_people(request, out, progress, temporary).knowing(earlier)
+    return publish_rows(request, out, progress, temporary).knowing(earlier)
+
+
+def _earlier_releases(request: PublishRequest, out: str | os.PathLike[str]) -> tuple[Concern, ...]:
+    """Releases beside the target that this one can be compared with, where the target is on this machine."""
+    if request.options.engine != LOCAL:
+        return ()
+    roles, after = request.roles, request.options.after
+    target = Path(os.path.abspath(out))  # noqa: PTH100 (links are not followed)
+    names = [name for one in roles.all_sets for name in (one.name, *one.columns)]
+    number = comparable(target, roles.quasi_identifiers, names, Path(after) if after is not None else None)
+    return (earlier_releases(number, roles.person),) if number else ()
+
+
+def publish_rows(
+    request: PublishRequest,
+    out: str | os.PathLike[str],
+    progress: Progress,
+    temporary: PrivateFolder | None = None,
+) -> Release:
+    """Publish a table in which every row is a person's only one, stage by stage."""
+    options = request.options
     with (
         open_engine(request.table, options, request.budget) as engine,
         engine.output(os.fspath(out), options.force) as output,
@@ -202,15 +241,15 @@ def publish_request(
             if not request.options.in_the_clear:
                 arrangement.refuse_clear_values(policy)
             specs = table_specs(request.roles, survey, request.format)
-            placements = _Placements(arrangement, request)
-            placement = placements.first()
+            placements = Placements(arrangement, request)
+            placement: Placement | None = placements.first()
             while placement is not None:  # once; with fake values again, as long as fewer of them can be ruled out
                 with table.place(arrangement, placement, progress) as placed:  # place
                     qit, st = output.write(arrangement, placed, specs.qit, specs.st, progress)  # write
                 manifest = describe(request, arrangement, specs, qit, st)
                 folder = output.read_back(manifest)
                 placement = placements.next(folder, progress)
-        verdict = check(folder, _limits_to_verify(policy, plan), min(survey.batch_rows, BATCH_ROWS), progress)  # verify
+        verdict = check(folder, limits_to_verify(policy, plan), min(survey.batch_rows, BATCH_ROWS), progress)  # verify
         progress.stage(LAST_STAGE)
         published = output.commit(manifest, request.signature(manifest))
     notes = (
@@ -279,64 +318,5 @@ def cut(table: OpenTable, survey: Survey, plan: Plan, request: PublishRequest, p
     return arrangement
 
 
-def check(folder: ReleaseFolder, policy: LimitPolicy, batch_rows: int, progress: Progress) -> Verdict:
-    """Verify the release as anybody could who knows the limits, before anybody else can see it."""
-    with writable():  # the files may be gone by now
-        verdict = verify(folder, policy=policy, progress=progress, batch_rows=batch_rows)
-    if not verdict.verified:
-        failed = ", ".join(check.check for check in verdict.checks if not check.passed)
-        raise SelfCheckError(
-            f"the release did not pass its own verification ({failed}), and was not published",
-            "This is probably a bug in Dalenius: please report it.",
-        )
-    return verdict
-
-
-class _Placements:
-    """Where records go: one placement, and with fake values further ones in which fewer of them are ruled out."""
-
-    def __init__(self, arrangement: Arrangement, request: PublishRequest) -> None:
-        self._partitions, self._key = arrangement.partitions, request.key
-        self._marks: Marks | None = None
-        self._improver: FakeImprover | None = None
-        if arrangement.fake_values:
-            rounds = MOST_ROUNDS if request.options.avoid_ruled_out else 0
-            self._marks = draw_marks(self._partitions, self._key)
-            self._improver = FakeImprover(self._partitions, request.random_bits(), rounds)
-
-    def first(self) -> Placement | None:
-        return Placement(self._partitions, self._key, self._marks)
-
-    def next(self, folder: ReleaseFolder, progress: Progress) -> Placement | None:
-        """A better placement than that of the release as it stands; None if there is none, or none was asked for."""
-        if self._improver is None or self._marks is None:
-            return None
-        progress.stage("Learning")
-        self._marks = self._improver.improve(folder, self._marks)
-        return self.first() if self._marks is not None else None
-
-    def notes(self) -> tuple[str, ...]:
-        """What to know about the fake values."""
-        return (*unprotected_notes(self._partitions), *self._improver.sentences()) if self._improver is not None else ()
-
-
 def _names(names: str | Sequence[str] | None) -> tuple[str, ...]:
     return () if names is None else (names,) if isinstance(names, str) else tuple(names)
-
-
-def _limits_to_verify(policy: LimitPolicy, plan: Plan) -> LimitPolicy:
-    """The policy itself, or, where fakes hide the counts that a rule needs, the limits that it came to."""
-    problem = plan.problem
-    if not problem.fake_values:
-        return policy
-    values = dict(zip(problem.values, problem.limits, strict=True))
-    if policy.grouping is None or problem.groups is None:
-        return LimitPolicy(values=values)
-    grouping, _ = settle_bands(policy.grouping, problem.values, problem.counts)
-    return LimitPolicy(
-        values=values,
-        grouping=grouping,
-        groups={group.name: group.limit for group in problem.groups.groups if group.limit is not None},
-        levels=dict.fromkeys(grouping.levels, LimitPolicy()),
-        allow_absent=policy.allow_absent,
-    )

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.errors import InputError, SelfCheckError
+from dalenius.model.problem import SizeGroup
 from dalenius.model.progress import Progress, Silent
 from dalenius.place.banded import NumberSample, SourceWithNulls, sample_numbers
 from dalenius.place.budget import Budget
@@ -271,17 +272,28 @@ class LocalTable:
         return records, self._store(arrangement, survey.numbers, _NUMBER_BYTES) if survey.numbers else None, False
 
     def _store(self, arrangement: Arrangement, domains: Mapping[str, Domain | None], row_bytes: int) -> Records:
-        groups, survey, scratch = arrangement.groups, arrangement.survey, self._scratch()
+        groups, survey = arrangement.groups, arrangement.survey
+        stores = 2 if survey.numbers else 1
+        return self._records(survey, domains, groups, row_bytes, stores, lambda rows: Pieces.of(groups, rows))
+
+    def _records(
+        self,
+        survey: Survey,
+        domains: Mapping[str, Domain | None],
+        groups: Sequence[SizeGroup],
+        row_bytes: int,
+        stores: int,
+        pieces: Callable[[int], Pieces],
+    ) -> Records:
+        scratch = self._scratch()
         if scratch is None:
             raise SelfCheckError("records are placed, and there is no output for them")
         layout = layout_of(domains, sum(group.buckets for group in groups))
-        stores = 2 if survey.numbers else 1
         if layout is not None:
-            pieces = Pieces.of(groups, self._budget.piece_rows(groups))
-            return PackedRecords(layout, pieces, None if self._budget.keys_fit(stores * survey.rows) else scratch)
+            in_memory = self._budget.keys_fit(stores * survey.rows)
+            return PackedRecords(layout, pieces(self._budget.piece_rows(groups)), None if in_memory else scratch)
         schema = pa.schema([*(survey.schema.field(name) for name in domains), ("bucket", pa.int64())])
-        pieces = Pieces.of(groups, self._budget.piece_rows(groups, 6 * row_bytes + 40))
-        return WideRecords(schema, domains, pieces, scratch)
+        return WideRecords(schema, domains, pieces(self._budget.piece_rows(groups, 6 * row_bytes + 40)), scratch)
 
 
 class LocalEngine:

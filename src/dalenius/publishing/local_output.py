@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+
+import pyarrow as pa
 
 from dalenius.model.progress import Progress
 from dalenius.place.budget import Budget, in_parallel
@@ -26,6 +29,7 @@ from dalenius.tables.arrays import arrow_array
 Writer = TableWriter | PartsWriter
 
 _PART_ROWS = 2**20
+_NAMES: tuple[TableName, TableName] = ("qit", "st")
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,12 @@ class PlacedRecords:
     numbers: Records | None = None  # sensitive values that count by bands ...
     carried: bool = False  # ... or each is the last column of its record
 
+    def columns_in_order(self, advance: Callable[[int], None]) -> Iterator[list[pa.Array]]:
+        """QIT piece by piece, each sorted by another thread."""
+        for columns in in_parallel(self.records.piece, self.records.pieces(), self.workers):
+            yield columns
+            advance(len(columns[-1]))
+
 
 class LocalOutput:
     """A staging folder and its target. `disk` is a thread that brings files to the disk while others go on."""
@@ -47,6 +57,11 @@ class LocalOutput:
         self._stage, self._target, self._force = stage, target, force
         self._budget, self._format, self._disk = budget, format, disk
         self._written: Manifest | None = None
+
+    @property
+    def scratch(self) -> Path:
+        """A folder for files that are gone at the end."""
+        return self._stage.folder
 
     def write(
         self, arrangement: Arrangement, placed: PlacedRecords, qit: TableSpec, st: TableSpec, progress: Progress
@@ -64,13 +79,30 @@ class LocalOutput:
             else:
                 writing_st = workers.submit(self._write_st, arrangement, to_st)
             try:
-                for columns in in_parallel(records.piece, records.pieces(), workers):
+                for columns in placed.columns_in_order(progress.advance):
                     to_qit.write(columns)
-                    progress.advance(len(columns[-1]))
                 return to_qit.finish(), writing_st.result()
             finally:
                 to_qit.close()
                 writing_st.cancel()
+
+    def write_columns(
+        self, qit: Iterable[list[pa.Array]], st: Iterable[list[pa.Array]], specs: tuple[TableSpec, TableSpec]
+    ) -> tuple[TableFile, TableFile]:
+        """Both tables of columns that are in order already."""
+        written = []
+        with writable():
+            self._written = None
+            for name, columns, spec in zip(_NAMES, (qit, st), specs, strict=True):
+                writer = self._writer(name, spec)
+                try:
+                    for some in columns:
+                        writer.write(some)
+                    written.append(writer.finish())
+                finally:
+                    writer.close()
+        of_qit, of_st = written
+        return of_qit, of_st
 
     def write_people(self, tables: PeopleTables, progress: Progress) -> Manifest:
         """The tables of a release by people, and the manifest that describes them."""

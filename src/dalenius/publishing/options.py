@@ -25,7 +25,7 @@ from dalenius.policy.limits import LimitPolicy
 from dalenius.policy.not_applicable import refuse_fakes
 from dalenius.policy.roles import Roles, SensitiveSet, check_roles
 from dalenius.policy.sensitive_sets import Limits, limits_of_sets
-from dalenius.publishing.people_rules import check_most_rows, check_people
+from dalenius.publishing.people_rules import check_chain, check_most_rows, check_people
 from dalenius.release.writer import FORMATS, Format
 
 if TYPE_CHECKING:
@@ -48,6 +48,9 @@ class PublishOptions:
     Values that are `not_applicable` have no limits, and buckets of their own.
     `in_the_clear` allows a release that publishes somebody's value outright. `sign` is the key to sign it with.
     Of people with more than `most_rows` rows, so many at random are kept.
+
+    With a `ledger` the release is one of a chain: the first, or the next `after` another one. `hold_back` lets new
+    people wait who are too few for buckets of their own, and `counterfeits` fill their buckets up.
     """
 
     null_value: str | None = None
@@ -68,6 +71,10 @@ class PublishOptions:
     spark_conf: tuple[tuple[str, str], ...] = ()
     sign: SigningKey | str | os.PathLike[str] | None = None
     most_rows: int | None = None
+    ledger: str | os.PathLike[str] | None = None
+    after: str | os.PathLike[str] | None = None
+    hold_back: bool = False
+    counterfeits: bool = False
 
     @property
     def null_name(self) -> str | None:
@@ -132,7 +139,8 @@ class PublishRequest:
         check_most_rows(self.roles, options.most_rows)
         roles, set_limits = _sets_of(self.roles, self.limits, self.set_limits, options)
         _check_codes(roles, options, self.solving)
-        if self.by_people:
+        check_chain(self.roles, self.limits, options)
+        if self.by_people and options.ledger is None:
             check_people(roles, set_limits, options, self.solving)
         derived = {
             "options": options,

@@ -155,9 +155,9 @@ def publish_people(
     progress = progress or Silent()
     plain = as_plain(request)
     if plain is not None:
-        from dalenius.publishing.flow import publish_request  # which calls this function otherwise
+        from dalenius.publishing.flow import publish_rows  # which calls this function otherwise
 
-        return publish_request(plain, out, progress, temporary)
+        return publish_rows(plain, out, progress, temporary)
     with (
         open_engine(request.table, request.options, request.budget) as engine,
         engine.output(os.fspath(out), request.options.force) as output,

@@ -26,6 +26,56 @@ def check_most_rows(roles: Roles, most_rows: int | None) -> None:
         raise UsageError("most_rows is about people with several rows", "Say who they are: --person COLUMN.")
 
 
+def check_chain(roles: Roles, limits: Limits, options: PublishOptions) -> None:
+    """An error for what cannot be asked for together with a chain of releases of the same people."""
+    if options.ledger is None:
+        for given, name in ((options.after, "after"), (options.hold_back, "hold-back")):
+            if given:
+                raise UsageError(
+                    f"--{name} is about a chain of releases", "Give its private file as well: --ledger FILE."
+                )
+        if options.counterfeits:
+            raise UsageError(
+                "--counterfeits are for new people of a chain of releases", "Leave it out, or give --ledger FILE."
+            )
+        return
+    if roles.person is None:
+        raise UsageError(
+            "a chain of releases follows people, and nothing says who they are",
+            "Name the column that says it: --person COLUMN. It is never published.",
+        )
+    if options.engine == "spark":
+        raise UsageError(
+            "Spark does not publish chains of releases: the ledger is a file of this machine",
+            "Publish on one machine: leave out --engine spark.",
+        )
+    if len(roles.sensitive_columns) > 1 or options.most_rows is not None or roles.keep_together:
+        raise UsageError(
+            "a chain of releases follows people with one row and one sensitive column each",
+            "Leave --ledger out, and publish such a table once; or publish one sensitive column.",
+        )
+    if options.not_applicable:
+        raise UsageError(
+            "in a chain of releases nobody is set apart: whether the question applies to somebody may change",
+            "Leave out --not-applicable, and give such values a limit of 1: --limit VALUE=1.",
+        )
+    if bands_in(limits) is not None:
+        raise UsageError(
+            "in a chain of releases numbers do not count by bands: a number that changes moves its person, and that "
+            "tells what it was not",
+            "Publish bands as text instead of numbers, or leave --ledger out.",
+        )
+    if options.avoid_ruled_out:
+        raise UsageError("fakes are not exchanged in a chain of releases", "Leave out --avoid-ruled-out, or --ledger.")
+    if options.after is None and (options.hold_back or options.counterfeits):
+        raise UsageError(
+            "in the first release of a chain nobody is held back, and nothing is filled up",
+            "Leave out --hold-back and --counterfeits.",
+        )
+    if options.hold_back and options.counterfeits:
+        raise UsageError("new people are held back, or counterfeits fill their buckets up", "Keep one of them.")
+
+
 def check_people(roles: Roles, set_limits: Sequence[Limits], options: PublishOptions, solving: PlanOptions) -> None:
     """An error for what is not built where people count, and not rows."""
     what = _what(roles)

@@ -49,19 +49,27 @@ class Release(Analyses):
         concerns: Sequence[Concern] = (),
         error: TypicalError | None = None,
         temporary: PrivateFolder | None = None,
+        followed: Mapping[str, int] | None = None,
     ) -> None:
         """`verdict` is that of verifying it while it was published, and `error` how far off counts from it will be.
 
-        `concerns` are what was seen in the table before.
+        `concerns` are what was seen in the table before. `followed` says of a release of a chain how many people
+        stayed, left, came back, are new or have another value than before.
         `temporary` is a folder that holds an unsaved release, and is removed with this object.
         """
         super().__init__(folder)
         self._verdict = verdict
         self._concerns = tuple(concerns)
         self.error = error
+        self.followed = followed
         if temporary is not None:
             weakref.finalize(self, temporary.remove)
         self.notes = tuple(notes)
+
+    def knowing(self, concerns: Sequence[Concern]) -> Release:
+        """The same, with further concerns."""
+        self._concerns = (*self._concerns, *concerns)
+        return self
 
     @property
     def path(self) -> Path:
@@ -154,19 +162,23 @@ class Release(Analyses):
         table: str | None = None,
         person: str | None = None,
         signed_by: PublicKey | str | os.PathLike[str] | None = None,
+        previous: Release | str | os.PathLike[str] | None = None,
         memory: int | None = None,
     ) -> Verdict:
         """Judge the files alone: hashes, sizes, limits, order. `against` a table, its rows and values as well.
 
         `limits` are a rule, or a list with those of each sensitive column. All of a `job` file is compared. `person`
         is the table's column that tells people apart. `signed_by` is the public key of whoever has to have signed it.
-        `memory` is what the whole program may take, in bytes.
+        `previous` is the release that it has to follow on, in a chain. `memory` is what the whole program may take, in
+        bytes.
         """
         from dalenius.verify.judge import verify
 
         policy = _limits_by_column(limits, self.manifest) if limits is not None else None
         source: dict[str, Any] = {"against": against, "table": table, "person": person}
-        return verify(self._where, policy=policy, job=job, signed_by=signed_by, memory=memory, **source)
+        before = previous._where if isinstance(previous, Release) else previous
+        asked: dict[str, Any] = {"signed_by": signed_by, "previous": before, "memory": memory}
+        return verify(self._where, policy=policy, job=job, **asked, **source)
 
     def audit(
         self,

@@ -196,6 +196,11 @@ class Manifest(Entry):
         return self.chain.surplus if self.chain is not None else 0
 
     @property
+    def newest(self) -> int:
+        """The number of this release in its chain, by which its own buckets are known; 1 if there is no chain."""
+        return self.chain.release if self.chain is not None else 1
+
+    @property
     def digest(self) -> str:
         """The SHA-256 of its text, by which the next release of a chain knows it."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()

@@ -6,7 +6,7 @@ these choices could carry something that is not in the table. Here none is left 
 - The rows are in groups of one size. A column of a group is a dictionary page and a data page, or a data page alone.
 - Dictionaries have the values of the group once, in the order of the release. A row has the place of its value, in as
   many bits as the dictionary asks for (`index_width`), in a single run. Truth values are bits. Buckets are the steps
-  from row to row, a bit each. Nulls are bits before that, in columns that have any.
+  from row to row, a bit each unless some are passed over. Nulls are bits before that, in columns that have any.
 - Nothing is compressed. There are no statistics, no indexes, no optional fields.
 
 So a row takes a bit in each column at least, and a small file cannot hold many rows. `FileLayout` writes headers and

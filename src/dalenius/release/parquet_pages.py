@@ -130,18 +130,31 @@ def pack(places: Places, width: int) -> bytes:
 
 
 def steps_page(buckets: npt.NDArray[np.int64]) -> bytes:
-    """The first bucket, and for each row but the first whether it is in the next one: a bit each, in one block."""
+    """The first bucket, and for each row but the first how much further its own is, in one block.
+
+    That is 0 or 1, a bit each, unless buckets without rows are passed over.
+    """
     steps = np.diff(buckets)
-    if len(steps) and not 0 <= int(steps.min()) <= int(steps.max()) <= 1:
-        raise ValueError("buckets are not numbered one after the other")
-    packed = np.packbits(_padded(steps, STEPS).astype(np.uint8), bitorder="little")
-    return steps_header(len(buckets), int(buckets[0])) + packed.tobytes()
+    if len(steps) and int(steps.min()) < 0:
+        raise ValueError("buckets are not in ascending order")
+    width = steps_width(steps)
+    bits = _padded(steps, STEPS)
+    if width > 1:
+        bits = (bits[:, np.newaxis] >> np.arange(width)) & 1
+    packed = np.packbits(bits.astype(np.uint8).ravel(), bitorder="little")
+    return steps_header(len(buckets), int(buckets[0]), width) + packed.tobytes()
 
 
-def steps_header(rows: int, first: int) -> bytes:
+def steps_width(steps: npt.NDArray[np.int64]) -> int:
+    """The bits of the largest step."""
+    return max(1, int(steps.max(initial=0)).bit_length())
+
+
+def steps_header(rows: int, first: int, width: int = 1) -> bytes:
     """What comes before the bits: the block's length, its one part, and of its steps the least and the bits of each."""
     block = max(1, -(-(rows - 1) // STEPS)) * STEPS
-    return varint(block) + varint(1) + varint(rows) + whole(first) + (whole(0) + b"\1" if rows > 1 else b"")
+    steps = whole(0) + bytes([width]) if rows > 1 else b""
+    return varint(block) + varint(1) + varint(rows) + whole(first) + steps
 
 
 def _padded(numbers: Places, multiple: int) -> Places:

@@ -7,6 +7,9 @@ never with more than the rule gives for all rows of ST with the value, since a r
 note says so. A policy of explicit limits for all values depends on no counts: a publisher who has resolved a rule
 already uses it to have a release compared with exactly that.
 
+In a chain of releases a value keeps the limit that it had when it first came, from the counts of that time. Later
+releases do not show these, and neither does today's table: the manifest's limit stands in for the rule's there too.
+
 If the policy says what the groups of values are, the manifest must have these groups, on the same levels, with the same
 values and the same limits. If it does not, those of the manifest hold.
 """
@@ -58,7 +61,8 @@ class PublishersLimits:
         spec = policy.grouping.bands if policy.grouping is not None else None
         if spec is not None and manifest.bands is not None:  # bands are the values of such a release
             policy = policy_of_bands(policy, bands_meant(spec, manifest))
-        if source is None or not policy.goes_by_counts or not manifest.adversary.fake_values:
+        hides_counts = manifest.adversary.fake_values or manifest.surplus
+        if source is None or not policy.goes_by_counts or not hides_counts or _keeps_limits(manifest):
             return cls(policy, manifest)
         column = manifest.columns.sensitive.name
         return cls(policy, manifest, source.counts_of_values(column, manifest.null_value, manifest.missing))
@@ -68,7 +72,8 @@ class PublishersLimits:
         apart = {value.value for value in self.manifest.values if not value.applies}
         everything, held = held, [(value, count) for value, count in held if value not in apart]
         try:
-            hidden = self.manifest.adversary.fake_values and self.policy.goes_by_counts and self.table_counts is None
+            unseen = self.manifest.adversary.fake_values or self.manifest.surplus or _keeps_limits(self.manifest)
+            hidden = unseen and self.policy.goes_by_counts and self.table_counts is None
             by_value, tree = self._by_manifest(held, report) if hidden else self._by_counts(held)
         except (PolicyError, CountsError) as error:
             report.fail(LIMITS, f"by the limits given, {error.message}")
@@ -93,11 +98,11 @@ class PublishersLimits:
 
     def _by_manifest(self, held: Sequence[tuple[str, int]], report: Report) -> tuple[dict[str, Fraction], Tree | None]:
         """The manifest's limits where the rules are needed, and at most what the rules can give."""
-        policy, rows = self.policy, self.manifest.rows
+        policy = self.policy
         refuse_absent(policy, ValueCounts.of(held))
         stated, limits, ruled = self._stated([value for value, _ in held]), dict[str, Fraction](), 0
         for value, count in held:
-            most = policy.rule_limit(min(count, rows), rows)
+            most = self._most(policy, count)
             own = policy.values.get(value, Fraction(1) if most is None else most)
             if value not in policy.values and policy.rule in _BY_COUNTS:
                 ruled, own = ruled + 1, min(stated[value], own)
@@ -105,8 +110,26 @@ class PublishersLimits:
         if any(limit <= 0 for limit in limits.values()):
             raise PolicyError("a rule gives a value the limit 0, and a limit must be above 0")
         if ruled:
-            report.note(_hidden(str(policy.rule), plural(ruled, "value")))
+            report.note(self._hidden(str(policy.rule), plural(ruled, "value")))
         return limits, self._tree_by_manifest(held, report) if policy.grouping is not None else None
+
+    def _most(self, policy: LimitPolicy, count: int) -> Fraction | None:
+        """The most that a rule can give for so many rows of ST; where it went by other counts, for any number."""
+        rows = self.manifest.rows
+        return policy.rule_limit(rows if _keeps_limits(self.manifest) else min(count, rows), rows)
+
+    def _hidden(self, rule: str, what: str) -> str:
+        if _keeps_limits(self.manifest):
+            return (
+                f"{rule} goes by how many records a value has, and in a chain of releases by how many it had when it "
+                f"first came: for {what} the manifest's limit is taken, if {rule} can give as much; compare with "
+                "--previous to have it checked that limits stay"
+            )
+        return (
+            f"{rule} goes by how many records a value has, which a release with values of nobody does not show: for "
+            f"{what} the manifest's limit is taken, if {rule} can give as much; compare with the table to have it "
+            "worked out"
+        )
 
     def _tree_by_manifest(self, held: Sequence[tuple[str, int]], report: Report) -> Tree | None:
         """The same for groups: what depends on counts is the manifest's."""
@@ -125,13 +148,13 @@ class PublishersLimits:
         for group, count in zip(fixed.groups, fixed.sums(table.counts), strict=True):
             if group.level in ruled and group.name not in by_name:
                 rule = policy.levels.get(group.level, policy)
-                most = rule.rule_limit(min(count, self.manifest.rows), self.manifest.rows) or Fraction(1)
+                most = self._most(rule, count) or Fraction(1)
                 group = replace(group, limit=min(most, Fraction(stated.get(group.name) or 1)))
             limited.append(group)
         here = sum(1 for group in limited if group.level in ruled and group.name not in by_name)
         if here:
             rules = ", ".join(dict.fromkeys(str(levels[level]) for level in ruled))
-            report.note(_hidden(rules, plural(here, "group")))
+            report.note(self._hidden(rules, plural(here, "group")))
         return _by_name(replace(fixed, groups=tuple(limited)), table.values)
 
     def _compare(
@@ -245,8 +268,6 @@ def _named(name: str | None) -> str:
     return "none" if name is None else quote(name)
 
 
-def _hidden(rule: str, what: str) -> str:
-    return (
-        f"{rule} goes by how many records a value has, which a release with fake values does not show: for {what} the "
-        f"manifest's limit is taken, if {rule} can give as much; compare with the table to have it worked out"
-    )
+def _keeps_limits(manifest: Manifest) -> bool:
+    """Whether limits are those of counts at another time, or of more people than are in the release."""
+    return manifest.chain is not None and (manifest.chain.release > 1 or manifest.chain.held_back > 0)

@@ -170,12 +170,14 @@ def _not_applicable(job: Job, manifest: Manifest) -> Iterator[str]:
 def _strata(asked: str | int | list[str], manifest: Manifest) -> Iterator[str]:
     """A table that cannot be cut is published as one, whatever was asked for.
 
-    People with different numbers of rows are always apart: the job is about strata of those with equally many.
+    People with different numbers of rows are always apart: the job is about strata of those with equally many. So it is
+    with those who came at different times, in a chain of releases.
     """
     word = asked.strip().casefold() if isinstance(asked, str) else ""
     if word == "auto" or manifest.strata is None:
         return
-    number = max(Counter(stratum.rows_each for stratum in manifest.strata.strata if stratum.applies).values())
+    own = [stratum for stratum in manifest.strata.strata if stratum.applies]
+    number = max(Counter((stratum.since, stratum.rows_each) for stratum in own).values())
     most = 1 if word == "none" else int(word) if _NUMBER.fullmatch(word) else asked
     if isinstance(most, int):
         if number > max(1, most):

@@ -1,7 +1,9 @@
 """Whether a release has exactly the records of the table that it is said to be made of.
 
 The quasi-identifiers, and apart from them the sensitive values, are compared row by row. With fake values ST has rows
-that are not the table's: exactly as many as the manifest says, and none of the table's own is missing.
+that are not the table's: exactly as many as the manifest says, and none of the table's own is missing. In a chain of
+releases the values of those who left are such rows too, and people who are held back are in the table alone: so many of
+its rows are missing in QIT, and no more of its values in ST.
 
 Where people have several rows, a person is compared with all of their rows. Rows that were left out, of people with
 more than are kept, are as many as the manifest says; then no row, no value and no group is anybody's who has it not.
@@ -108,7 +110,7 @@ def _check_rows(release: ReleaseFolder, source: SourceTable, watch: Watch, repor
     names = [column.name for column in release.manifest.columns.quasi_identifiers]
     if names:
         difference = source.difference(_reader(release, "qit", names, watch))
-        _add(difference, "quasi-identifiers", release.name("qit"), report)
+        _add(difference, "quasi-identifiers", release.name("qit"), report, held_back=_held_back(release.manifest))
 
 
 def _check_people(release: ReleaseFolder, source: SourceTable, person: str, watch: Watch, report: Report) -> None:
@@ -190,20 +192,37 @@ def _check_values(release: ReleaseFolder, source: SourceTable, watch: Watch, rep
     (column,) = manifest.columns.sensitive.of
     difference = source.difference_of_values(values, column, manifest.null_value, manifest.missing)
     fakes = manifest.adversary.fake_values * manifest.buckets
-    _add(difference, "sensitive values", release.name("st"), report, fakes)
+    nobodys = ("fake value", "fake values") if not manifest.surplus else ("value of nobody", "values of nobody")
+    held_back = min(_held_back(manifest), difference.missing)  # others may have the same values as those
+    own = replace(difference, extra=difference.extra + _held_back(manifest) - held_back)
+    _add(own, "sensitive values", release.name("st"), report, fakes + manifest.surplus, nobodys, held_back)
 
 
-def _add(difference: Difference, what: str, file: str, report: Report, fakes: int = 0) -> None:
-    """Whatever differs, apart from so many rows that the table has not."""
-    surplus = difference.extra - fakes
-    if difference.missing or surplus:
-        beside = f" and {plural(fakes, 'fake value')}" if fakes else ""
-        lacking = f", {-surplus:,} of the fake values are not there" if surplus < 0 else ""
+def _held_back(manifest: Manifest) -> int:
+    return manifest.chain.held_back if manifest.chain is not None else 0
+
+
+def _add(
+    difference: Difference,
+    what: str,
+    file: str,
+    report: Report,
+    fakes: int = 0,
+    nobodys: tuple[str, str] = ("fake value", "fake values"),
+    held_back: int = 0,
+) -> None:
+    """Whatever differs, apart from so many rows that the table has not, and so many that it alone has."""
+    surplus, missing = difference.extra - fakes, difference.missing - held_back
+    if missing or surplus:
+        beside = f" and {plural(fakes, *nobodys)}" if fakes else ""
+        lacking = f", {-surplus:,} of the {nobodys[1]} are not there" if surplus < 0 else ""
+        less = f", less {plural(held_back, 'row')} held back" if held_back else ""
+        missed = f", {-missing:,} of those held back are there" if missing < 0 else ""
         report.fail(
             SOURCE,
-            f"the {what} in {file} are not those of the table{beside}: {difference.missing:,} rows are missing, "
-            f"{max(0, surplus):,} are too many{lacking}",
-            difference.missing + abs(surplus),
+            f"the {what} in {file} are not those of the table{beside}{less}: {max(0, missing):,} rows are missing, "
+            f"{max(0, surplus):,} are too many{lacking}{missed}",
+            abs(missing) + abs(surplus),
         )
 
 

@@ -14,12 +14,13 @@ probability (`model.exposure`).
 
 The sizes (`SizesOfTable`). Buckets are numbered from 1 without holes, and by size. Both tables are compared with the
 same setting, bucket by bucket: QIT has a row for each record, ST one more for each fake value. So if both pass, they
-fit together in every bucket, and neither table has to wait for the other.
+fit together in every bucket, and neither table has to wait for the other. In a chain of releases the sizes are those of
+places, and QIT may have fewer rows (`people_sizes`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -139,7 +140,8 @@ class LimitsOfBuckets:
             self._fold()
             self._left = left
         if self._exposure is not None:
-            self._exposure.add(rows, codes, counts, len(self._most))
+            numbers = buckets.of_runs(buckets.numbers)[runs] if self._exposure.is_by_bucket else None
+            self._exposure.add(rows, codes, counts, len(self._most), numbers)
         more = np.flatnonzero(counts > self._most.take(codes))
         if len(more):
             np.maximum.at(self._most, codes[more], counts[more])
@@ -179,19 +181,40 @@ class LimitsOfBuckets:
 class ExposureOfBuckets:
     """Adds up how exposed the people of all buckets are, `fakes` of whose values are fake.
 
-    Values that do not apply, by their codes, are nobody's exposure.
+    Values that do not apply, by their codes, are nobody's exposure. Where buckets have places that are free, `there`
+    gives how many people each has, by the numbers of the buckets.
     """
 
-    def __init__(self, fakes: int, memory: ReadingMemory | None = None, left_out: Sequence[int] = ()) -> None:
-        self._fakes, self._memory, self._left_out = fakes, memory, list(left_out)
+    def __init__(
+        self,
+        fakes: int,
+        memory: ReadingMemory | None = None,
+        left_out: Sequence[int] = (),
+        there: Callable[[Integers], Integers] | None = None,
+    ) -> None:
+        self._fakes, self._memory, self._left_out, self._there = fakes, memory, list(left_out), there
         self._bands: Floats = np.zeros((0, BANDS + 1))
         self._sums: Floats = np.zeros(0)
         self._highest: Floats = np.zeros(0)
         self._highest_of: dict[int, tuple[int, int]] = {}
         self._levels: dict[tuple[int, int], float] = {}
 
-    def add(self, rows: int, codes: Codes, counts: Integers, values: int) -> None:
-        """Buckets of so many rows each, run by run; `values` is how many values are known by now."""
+    @property
+    def is_by_bucket(self) -> bool:
+        """Whether it asks for the numbers of buckets."""
+        return self._there is not None
+
+    def add(self, rows: int, codes: Codes, counts: Integers, values: int, numbers: Integers | None = None) -> None:
+        """Buckets of so many rows each, run by run; `values` is how many values are known by now.
+
+        `numbers` has the bucket of every run.
+        """
+        people: Floats | None = None
+        if self._there is not None and numbers is not None:
+            present = self._there(numbers)
+            own = np.flatnonzero(present)  # in an empty bucket nobody is exposed
+            codes, counts = codes[own], counts[own]
+            people = counts * (present[own] / rows)
         if self._left_out:
             own = np.flatnonzero(np.isin(codes, self._left_out, invert=True))
             codes, counts = codes[own], counts[own]
@@ -199,7 +222,8 @@ class ExposureOfBuckets:
         if missing:
             self._bands = np.concatenate((self._bands, np.zeros((missing, BANDS + 1))))
             self._sums, self._highest = (np.append(old, np.zeros(missing)) for old in (self._sums, self._highest))
-        people = counts * (max(0, rows - self._fakes) / rows) if self._fakes else counts.astype(np.float64)
+        if people is None:
+            people = counts * (max(0, rows - self._fakes) / rows) if self._fakes else counts.astype(np.float64)
         cells = codes.astype(np.int64) * (BANDS + 1) + BANDS * counts // rows
         self._bands += np.bincount(cells, people, self._bands.size).reshape(self._bands.shape)
         self._sums += np.bincount(codes, people * counts / rows, len(self._sums))
@@ -228,6 +252,9 @@ class ExposureOfBuckets:
 class SizesOfTable:
     """Counts the buckets of a table that are not as the setting, (size, buckets) pairs, and the fake values say."""
 
+    _what: tuple[str, str] = ("bucket of another size", "buckets of another size")  # one and several that are wrong
+    _bound: str = ""
+
     def __init__(self, setting: Sequence[tuple[int, int]], fakes: int = 0) -> None:
         self._sizes = np.array([size + fakes for size, _ in setting], dtype=np.int64)
         self._last_numbers = np.cumsum([buckets for _, buckets in setting], dtype=np.int64)
@@ -248,7 +275,7 @@ class SizesOfTable:
         self._inside += len(numbers)
         if len(numbers):
             stated = self._stated(numbers)
-            wrong = np.flatnonzero(sizes != stated)
+            wrong = self._wrong_ones(sizes, stated)
             self._wrong += len(wrong)
             if len(wrong) and self._first_wrong is None:
                 at = wrong[0]
@@ -259,21 +286,29 @@ class SizesOfTable:
         if self.rows != rows:
             report.fail(SIZES, f"{file} has {plural(self.rows, 'row')}, and the manifest says {rows:,}")
         total = int(self._last_numbers[-1])
-        if self._inside != total:
-            missing = total - self._inside
-            report.fail(SIZES, f"{file} lacks {missing:,} of the buckets 1 to {total:,}", missing)
+        self._conclude_present(file, report)
         if self._outside:
             outside = plural(self._outside, "bucket")
             report.fail(SIZES, f"{file} has {outside} with numbers outside 1 to {total:,}", self._outside)
         if self._first_wrong is not None:
             number, size, stated = self._first_wrong
-            wrong = plural(self._wrong, "bucket of another size", "buckets of another size")
+            wrong = plural(self._wrong, *self._what)
             report.fail(
                 SIZES,
                 f"{file} has {wrong} than the setting gives; the first: bucket {number:,} has "
-                f"{plural(size, 'row')}, not {stated:,}",
+                f"{plural(size, 'row')}, not {self._bound}{stated:,}",
                 self._wrong,
             )
+
+    def _conclude_present(self, file: str, report: Report) -> None:
+        """Add the buckets that are not there."""
+        total = int(self._last_numbers[-1])
+        if self._inside != total:
+            missing = total - self._inside
+            report.fail(SIZES, f"{file} lacks {missing:,} of the buckets 1 to {total:,}", missing)
+
+    def _wrong_ones(self, sizes: Integers, stated: Integers) -> npt.NDArray[np.intp]:
+        return np.flatnonzero(sizes != stated)
 
     def _stated(self, numbers: Integers) -> Integers:
         first, last = np.searchsorted(self._last_numbers, numbers[[0, -1]])

@@ -18,6 +18,7 @@ from dalenius.release.two_tables import TableFile, digest_of_parts, is_text, nam
 from dalenius.verify.bucket_shares import Scan
 from dalenius.verify.findings import LIMITS, MANIFEST, VALUES, Report, plural, quote
 from dalenius.verify.manifest_spelling import spelling_problems
+from dalenius.verify.stated_chain import chain_problems
 from dalenius.verify.stated_people import about, all_tables, file_problems, people_problems, published_names
 
 _ROUNDING = Fraction(1, 2**50)  # four units in the last place of a double
@@ -35,6 +36,7 @@ def check_consistency(manifest: Manifest, report: Report) -> None:
         *people_problems(manifest),
         *(_strata(manifest, manifest.strata) if manifest.strata is not None else ()),
         *_apart(manifest),
+        *chain_problems(manifest),
         *(spelling_problems(manifest) if manifest.is_strict else ()),
     ):
         report.fail(MANIFEST, problem)
@@ -53,6 +55,7 @@ def _largest(manifest: Manifest) -> int:
     strata = manifest.strata.strata if manifest.strata is not None else []
     of_strata = sum((group.size * part.rows_each + fakes) * group.buckets for part in strata for group in part.setting)
     rows = max(sum((group.size + fakes) * group.buckets for group in manifest.setting), of_strata)
+    rows = max(rows, *(part.rows for part in strata), 0)
     tables = [table.rows for table in all_tables(manifest)]
     return max(rows, manifest.rows, manifest.people, manifest.slots, manifest.buckets, *tables)
 
@@ -99,11 +102,12 @@ def _totals(manifest: Manifest) -> Iterator[str]:
     if sorted(set(sizes)) != sizes:
         yield "the setting's sizes are not ascending"
     records = sum(group.size * group.buckets for group in manifest.setting)
+    places = "records" if manifest.chain is None else "places, less those of nobody,"
     buckets = sum(group.buckets for group in manifest.setting)
     loss = sum(group.buckets * (group.size - 1) ** 2 for group in manifest.setting)
     stated = {
         "qit's rows": (manifest.tables.qit.rows, manifest.rows),
-        "the setting's records": (records, manifest.people),
+        f"the setting's {places}": (records - manifest.surplus, manifest.people),
         "the setting's buckets": (buckets, manifest.buckets),
         "the setting's loss": (loss, manifest.loss),
     }
@@ -170,13 +174,15 @@ def _strata(manifest: Manifest, strata: Strata) -> Iterator[str]:
         sizes = [group.size for group in stratum.setting]
         disordered += sorted(set(sizes)) != sizes
         people = sum(group.size * group.buckets for group in stratum.setting)
-        other += people * stratum.rows_each != stratum.rows
+        full = people * stratum.rows_each
+        other += full < stratum.rows if manifest.chain is not None else full != stratum.rows
         for group in stratum.setting:
             together[group.size] += group.buckets
     if disordered:
         yield f"the sizes of {plural(disordered, 'stratum', 'strata')} are not ascending"
     if other:
-        yield f"{plural(other, 'stratum has', 'strata have')} other rows than their settings add up to"
+        than = "other rows than" if manifest.chain is None else "more rows than"
+        yield f"{plural(other, 'stratum has', 'strata have')} {than} their settings add up to"
     rows = sum(stratum.rows for stratum in strata.strata)
     if rows != manifest.rows:
         yield f"the strata's rows add up to {_format(rows)}, and the manifest says {_format(manifest.rows)}"

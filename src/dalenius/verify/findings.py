@@ -17,7 +17,7 @@ from dalenius.release.manifest import Manifest
 
 FILES, MANIFEST, HASHES, SCHEMA = "files", "manifest", "hashes", "schema"
 SIZES, STRATA, LIMITS, VALUES, ORDER, SOURCE = "sizes", "strata", "limits", "values", "order", "source"
-JOB, SIGNATURE = "job", "signature"
+JOB, SIGNATURE, CHAIN = "job", "signature", "chain"
 
 # The checks in their order, with what holds where nothing was found.
 HOLDS = {
@@ -33,6 +33,7 @@ HOLDS = {
     SOURCE: "the records are exactly those of the table",
     JOB: "the release is what the job says",
     SIGNATURE: "the manifest was signed with the key",
+    CHAIN: "it follows on the release before: the buckets that were there are the same",
 }
 # The same where people have several rows or several sensitive values.
 _OF_PEOPLE = {
@@ -44,9 +45,14 @@ _OF_PEOPLE = {
     ORDER: "rows and people are in the canonical order",
     SOURCE: "the people, their rows and what they have are those of the table",
 }
+# The same where buckets stay from release to release.
+_OF_CHAINS = {
+    SIZES: "in ST every bucket has the size that the setting gives it, and in QIT no bucket has more rows",
+    STRATA: "every record of a new bucket is in the stratum that its quasi-identifiers lead to",
+}
 _OF_TUPLES = {VALUES: f"{HOLDS[VALUES]}, and tuples have the values that their columns have"}
 _BEFORE_FORMAT_4 = {SCHEMA: "columns and types are as the manifest says"}
-_IF_ASKED = {SOURCE, JOB, SIGNATURE}
+_IF_ASKED = {SOURCE, JOB, SIGNATURE, CHAIN}
 _LONGEST_NAME = 60
 _VALUES_NAMED = 3
 _FORMAT = 2  # of the JSON object
@@ -95,6 +101,8 @@ class Report:
         promised = dict(self.holds)
         if manifest is not None and not manifest.is_plain:
             promised |= {check: holds for check, holds in _OF_PEOPLE.items() if promised[check] == HOLDS[check]}
+        if manifest is not None and (manifest.surplus or manifest.newest > 1):
+            promised |= {check: holds for check, holds in _OF_CHAINS.items() if promised[check] == HOLDS[check]}
         if manifest is not None and manifest.together:
             promised |= {check: holds for check, holds in _OF_TUPLES.items() if promised[check] == HOLDS[check]}
         if manifest is not None and not manifest.is_strict:

@@ -26,6 +26,7 @@ from dalenius.verify.bucket_shares import Scan
 from dalenius.verify.consistency import check_consistency, is_countable
 from dalenius.verify.each_set import SensitiveChecks, add_scans
 from dalenius.verify.findings import (
+    CHAIN,
     FILES,
     HASHES,
     HOLDS,
@@ -47,6 +48,7 @@ from dalenius.verify.release_files import (
     table_is_there,
 )
 from dalenius.verify.scan import RESTS_ON, Scanner
+from dalenius.verify.stated_chain import check_chain, note_chain
 from dalenius.verify.stated_people import together_problems
 from dalenius.verify.stated_tree import check_tree
 
@@ -70,6 +72,7 @@ def verify(
     table: str | None = None,
     person: str | None = None,
     signed_by: PublicKey | str | os.PathLike[str] | None = None,
+    previous: str | os.PathLike[str] | ReleaseFolder | None = None,
     progress: Progress | None = None,
     memory: int | None = None,
     batch_rows: int = _BATCH_ROWS,
@@ -83,7 +86,8 @@ def verify(
     is the table that the release is said to be made of: a path (with `table`, for a DuckDB file that has several), a
     DataFrame, a pyarrow Table or a DuckDB relation. Where people may have several rows, `person` is the column of that
     table that says whose row it is. `signed_by` is the public key, or its file, of whoever has to have
-    signed the release. `progress` hears of one stage, "Verifying", from whichever threads read rows. `memory`, in
+    signed the release. `previous` is the release that it has to follow on, in a chain of releases: that one is read,
+    and not verified. `progress` hears of one stage, "Verifying", from whichever threads read rows. `memory`, in
     bytes, is what the whole program may take, half of the machine's if None: a MemoryLimitError says that the release
     would take more.
 
@@ -93,12 +97,13 @@ def verify(
     report = Report()
     job = as_job(job) if job is not None else None
     key = _public_key(signed_by) if signed_by is not None else None
+    before = _previous(previous, memory) if previous is not None else None
     if isinstance(folder, ReleaseFolder):
         release: ReleaseFolder | None = folder if memory is None else folder.within(memory)
     else:
         release = _release(Path(folder), memory, report)
     progress = progress or Silent()
-    given = {SOURCE: against, JOB: job, SIGNATURE: key}
+    given = {SOURCE: against, JOB: job, SIGNATURE: key, CHAIN: before}
     asked = [check for check, what in given.items() if what is not None]
     if release is None:
         progress.stage(_STAGE)
@@ -110,7 +115,7 @@ def verify(
     if against is None:
         if job is not None:
             check_person(job, release.manifest, None, report)
-        _check(release, None, policies, progress, batch_rows, report)
+        _check(release, None, before, policies, progress, batch_rows, report)
     else:
         from dalenius.tables.compare import SourceTable  # here, because nothing else needs DuckDB
 
@@ -119,7 +124,7 @@ def verify(
         with SourceTable.open(against, table, release.memory.engine // 2) as source:
             if job is not None:
                 check_person(job, release.manifest, source, report)
-            _check(release, _Given(source, person), policies, progress, batch_rows, report)
+            _check(release, _Given(source, person), before, policies, progress, batch_rows, report)
             identifiers = job.table.identifiers or () if job is not None else ()
             report.concerns += unsaid_people(release.manifest, source, person, identifiers)
     if job is not None:
@@ -154,9 +159,21 @@ def _public_key(given: PublicKey | str | os.PathLike[str]) -> PublicKey:
     return given if isinstance(given, PublicKey) else read_public_key(given)
 
 
+def _previous(given: str | os.PathLike[str] | ReleaseFolder, memory: int | None) -> ReleaseFolder:
+    """The release before. Without a manifest that can be read it is none."""
+    if isinstance(given, ReleaseFolder):
+        return given if memory is None else given.within(memory)
+    try:
+        require_folder(Path(given))
+        return open_release(Path(given), memory)
+    except ReleaseError as error:
+        raise ReleaseError(f"of the release before, {error.message}", error.hint) from None
+
+
 def _check(
     release: ReleaseFolder,
     given: _Given | None,
+    before: ReleaseFolder | None,
     policies: Sequence[LimitPolicy | None],
     progress: Progress,
     batch_rows: int,
@@ -172,6 +189,7 @@ def _check(
     rows = manifest.rows + sum(manifest.view(number).slots for number in range(manifest.sets))
     rows += sum(one.table.rows for one in manifest.together)
     rows *= 2 if given is not None else 1
+    rows += 2 * before.manifest.slots if before is not None else 0
     source = given.source if given is not None else None
     progress.stage(_STAGE, rows)
     watch = Watch(rows, progress)
@@ -181,6 +199,10 @@ def _check(
         readable = _check_tables(scanner, sets, report)
         if given is not None:
             report.add(check_source(release, given.source, given.person, readable, watch))
+        if before is not None:
+            check_chain(release, before, all(readable.sets), watch, report)
+        else:
+            note_chain(manifest, report)
     except BaseException:
         watch.stop()
         raise
@@ -207,7 +229,7 @@ def _check_tables(scanner: Scanner, sets: Sequence[SensitiveChecks], report: Rep
     if not qit:
         report.not_checked([HASHES, SCHEMA, *RESTS_ON["qit"]], "qit is not there")
     if not is_countable(manifest):
-        rest = [check for check in HOLDS if check not in (FILES, MANIFEST, HASHES, SOURCE, JOB, SIGNATURE)]
+        rest = [check for check in HOLDS if check not in (FILES, MANIFEST, HASHES, SOURCE, JOB, SIGNATURE, CHAIN)]
         report.not_checked(rest, "the manifest's numbers cannot be")
         _check_hashes(scanner, qit, sets, report)
         return Readable(False, (False,) * len(sets), (False,) * len(manifest.together))
@@ -215,6 +237,8 @@ def _check_tables(scanner: Scanner, sets: Sequence[SensitiveChecks], report: Rep
         try:
             hashes = pool.submit(_check_hashes, scanner, qit, sets, report)
             rows = pool.submit(_scan_rows, scanner) if qit else None
+            if rows is not None and manifest.surplus:  # of whom the buckets of ST speak, QIT shows
+                sets = [own.with_people(rows.result().there) for own in sets]
             values = [pool.submit(own.scan) for own in sets]
             hashes.result()
             scan = rows.result() if rows is not None else Scan()

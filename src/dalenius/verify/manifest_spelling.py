@@ -35,8 +35,9 @@ def spelling_problems(manifest: Manifest) -> Iterator[str]:
     every = (*columns.quasi_identifiers, columns.sensitive, *sensitive)
     if other := sum(1 for column in every if not _is_plain_type(column.type)):
         yield f"{plural(other, 'type is', 'types are')} not named as Arrow names them"
-    yield from _parts(manifest, manifest.tables.qit, 0)
-    yield from _parts(manifest, manifest.tables.st, manifest.adversary.fake_values)
+    settings = _settings(manifest)
+    yield from _parts(manifest.tables.qit, settings if not manifest.surplus else [], 0)
+    yield from _parts(manifest.tables.st, settings, manifest.adversary.fake_values)
     if manifest.mse != float(Fraction(manifest.loss, max(1, manifest.people - 1))):
         yield "mse has other digits than loss / (people - 1)"
     if manifest.bound is not None and manifest.gap != float(
@@ -76,13 +77,16 @@ def _is_zone(name: str) -> bool:
     return True
 
 
-def _parts(manifest: Manifest, table: TableFile, fakes: int) -> Iterator[str]:
-    """Parts are numbered, and end where a multiple of a power of two lies: after that row, or before its bucket."""
+def _parts(table: TableFile, setting: Sequence[SizeGroupPart], fakes: int) -> Iterator[str]:
+    """Parts are numbered, and end where a multiple of a power of two lies: after that row, or before its bucket.
+
+    Without a setting, from which it is known where buckets begin, they end after the row.
+    """
     parts = table.parts or []
     if [part.file for part in parts] != [f"part-{number:05d}.parquet" for number in range(len(parts))]:
         yield f"the parts of {table.file} are not numbered from 0 in the order of their rows"
     rows = [part.rows for part in parts]
-    if len(rows) > 1 and not _is_cut_by_rule(rows, _settings(manifest), fakes):
+    if len(rows) > 1 and not _is_cut_by_rule(rows, setting, fakes):
         yield f"the parts of {table.file} end where those of no release do"
 
 
@@ -94,6 +98,10 @@ def _settings(manifest: Manifest) -> list[SizeGroupPart]:
 
 def _is_cut_by_rule(rows: list[int], setting: Sequence[SizeGroupPart], fakes: int) -> bool:
     total = sum(rows)
+    if not setting:
+        return (
+            rows[0] <= _LARGEST_PART and rows[0].bit_count() == 1 and {*rows[:-1]} == {rows[0]} and rows[-1] <= rows[0]
+        )
     sizes = np.array([group.size + fakes for group in setting])
     buckets = np.array([group.buckets for group in setting])
     if total > LARGEST_TOTAL or int((sizes * buckets).sum()) != total:

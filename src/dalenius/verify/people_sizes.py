@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import numpy.typing as npt
 
+from dalenius.model.memory import ReadingMemory
 from dalenius.release.manifest import Manifest
 from dalenius.verify.bucket_limits import SizesOfTable
-from dalenius.verify.buckets import Integers
+from dalenius.verify.buckets import Integers, WholeBuckets
+from dalenius.verify.findings import SIZES, Report, plural
 
 
 class PeopleOfBuckets:
@@ -49,3 +53,63 @@ class PeopleOfBuckets:
 
     def _part(self, numbers: Integers) -> npt.NDArray[np.intp]:
         return np.minimum(np.searchsorted(self._last_numbers, numbers), len(self._parts) - 1)
+
+
+class PlacesOfTable(SizesOfTable):
+    """The same of QIT in a chain of releases, where places of a bucket may be free, and all of them.
+
+    `strata` are (buckets, rows) pairs: how many rows the buckets of each stratum have together.
+    """
+
+    _what = ("bucket with more rows", "buckets with more rows")
+    _bound = "at most "
+
+    def __init__(
+        self, setting: Sequence[tuple[int, int]], strata: Sequence[tuple[int, int]], memory: ReadingMemory
+    ) -> None:
+        super().__init__(setting)
+        self._memory, self._found = memory, 0
+        self._numbers: list[Integers] = []
+        self._sizes_found: list[Integers] = []
+        self._last_of_strata = np.cumsum([buckets for buckets, _ in strata], dtype=np.int64)
+        self._stated_rows = np.array([rows for _, rows in strata], dtype=np.int64)
+        self._rows_of_strata = np.zeros(len(strata), np.int64)
+
+    def add(self, buckets: WholeBuckets) -> None:
+        """The next buckets, their numbers ascending."""
+        super().add(buckets)
+        self._found += len(buckets.numbers)
+        self._memory.require(16 * self._found, self._memory.state, "how many rows each bucket has")
+        self._numbers.append(buckets.numbers)
+        self._sizes_found.append(buckets.sizes)
+        inside = (buckets.numbers >= 1) & (buckets.numbers <= self._last_of_strata[-1])
+        strata = np.searchsorted(self._last_of_strata, buckets.numbers[inside])
+        np.add.at(self._rows_of_strata, strata, buckets.sizes[inside])
+
+    def _wrong_ones(self, sizes: Integers, stated: Integers) -> npt.NDArray[np.intp]:
+        return np.flatnonzero(sizes > stated)
+
+    def _conclude_present(self, file: str, report: Report) -> None:
+        other = np.flatnonzero(self._rows_of_strata != self._stated_rows)
+        if len(other):
+            at = other[0]
+            has, rows = plural(len(other), "stratum has", "strata have"), plural(int(self._rows_of_strata[at]), "row")
+            report.fail(
+                SIZES,
+                f"in {file} {has} other rows than the manifest says; the first: {rows} in stratum {at + 1:,}, "
+                f"not {self._stated_rows[at]:,}",
+                len(other),
+            )
+
+    def people(self) -> Callable[[Integers], Integers]:
+        """How many rows the buckets of some numbers have, after the last bucket was added."""
+        numbers = np.concatenate([np.empty(0, np.int64), *self._numbers])
+        sizes = np.concatenate([np.empty(0, np.int64), *self._sizes_found])
+
+        def there(wanted: Integers) -> Integers:
+            if not len(numbers):
+                return np.zeros(len(wanted), np.int64)
+            places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
+            return np.where(numbers[places] == wanted, sizes[places], 0)
+
+        return there

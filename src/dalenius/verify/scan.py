@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,6 +18,7 @@ from dalenius.verify.buckets import BucketStream, Integers, NotAscendingError
 from dalenius.verify.findings import LIMITS, ORDER, SCHEMA, SIZES, STRATA, VALUES, Report, plural
 from dalenius.verify.layout import UnusedEntries, check_layout, in_no_row
 from dalenius.verify.parquet_bytes import check_coverage
+from dalenius.verify.people_sizes import PlacesOfTable
 from dalenius.verify.release_files import Watch
 from dalenius.verify.row_order import OrderOfRows, integers
 from dalenius.verify.sensitive_values import ValueCodes
@@ -49,7 +50,8 @@ class Scanner:
     """Reads the tables of one release, `rows` rows at a time.
 
     `has_tree` if rows can be led through its tree; `groups` are those of its values, if they are a tree. The release
-    may be that of one sensitive column out of several.
+    may be that of one sensitive column out of several. `there` gives how many people some buckets have, by their
+    numbers, where it is not as many as their sizes say.
     """
 
     release: ReleaseFolder
@@ -58,6 +60,7 @@ class Scanner:
     has_tree: bool = False
     groups: StatedGroups | None = None
     is_one_of_several: bool = False
+    there: Callable[[Integers], Integers] | None = None
 
     def quasi_identifiers(self) -> Scan:
         """QIT: layout, sizes, strata and order."""
@@ -80,6 +83,7 @@ class Scanner:
                         unused.setdefault(name, UnusedEntries(self.release.memory)).add(column)
             sizes.add(stream.finish())
             self.conclude("qit", sizes, order, scan)
+            scan.there = sizes.people() if isinstance(sizes, PlacesOfTable) else None
             if strata is not None:
                 strata.conclude(self.file("qit"), self.release.manifest.is_strict, scan.report)
             self._conclude_unused(unused, scan)
@@ -91,7 +95,7 @@ class Scanner:
         sizes, order, stream = self._sizes("st"), self.order("st"), BucketStream()
         manifest = self.release.manifest
         codes = value_codes(manifest, values, self.release.memory)
-        shares = Shares(self.release, values, limits, self.groups, self.is_one_of_several)
+        shares = Shares(self.release, values, limits, self.groups, self.is_one_of_several, self.there)
         with self.reading("st", scan):
             for batch in self.batches("st", scan.report):
                 bucket, sensitive = batch.columns
@@ -222,15 +226,21 @@ class Scanner:
     def _sizes(self, table: TableName) -> SizesOfTable:
         """Buckets are numbered stratum after stratum, and within a stratum by size."""
         manifest = self.release.manifest
-        settings = [part.setting for part in manifest.strata.strata] if manifest.strata else [manifest.setting]
+        strata = manifest.strata.strata if manifest.strata is not None else None
+        settings = [part.setting for part in strata] if strata is not None else [manifest.setting]
         setting = [(group.size, group.buckets) for groups in settings for group in groups]
+        if table == "qit" and manifest.surplus:
+            rows = [part.rows for part in strata] if strata is not None else [manifest.rows]
+            parts = [(sum(group.buckets for group in own), n) for own, n in zip(settings, rows, strict=True)]
+            return PlacesOfTable(setting, parts, self.release.memory)
         return SizesOfTable(setting, manifest.adversary.fake_values if table == "st" else 0)
 
     def _strata(self, schema: pa.Schema) -> StrataOfRows | None:
         strata = self.release.manifest.strata
         if strata is None or not self.has_tree:
             return None
-        return StrataOfRows(strata, Tree.of(strata, dict(zip(schema.names, schema.types, strict=True))))
+        tree = Tree.of(strata, dict(zip(schema.names, schema.types, strict=True)))
+        return StrataOfRows(strata, tree, self.release.manifest.newest)
 
     def file(self, table: TableName) -> str:
         """The file of a table, or the folder of its parts."""

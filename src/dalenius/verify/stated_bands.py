@@ -90,7 +90,7 @@ def _compare_width(cuts: Sequence[Fraction], width: Fraction, start: Fraction | 
 
 
 def _problems(manifest: Manifest, texts: Sequence[str]) -> Iterator[str]:
-    if not _is_number(named_type(manifest.columns.sensitive.type)):
+    if not _has_numbers(manifest):
         yield "there are bands, and the sensitive column has no numbers"
     cuts = [Fraction(text) for text in texts]
     if any(exact_text(cut) != text for cut, text in zip(cuts, texts, strict=True)):
@@ -152,7 +152,7 @@ def band_names(texts: Sequence[str]) -> list[str]:
 def value_codes(manifest: Manifest, values: Sequence[str], memory: ReadingMemory | None) -> ValueCodes:
     """What gives every row of ST the place of its value among some, or of its number's band."""
     column = manifest.columns.sensitive
-    if manifest.bands is None:
+    if manifest.bands is None or not _has_numbers(manifest):
         return ValueCodes(column.name, values, manifest.null_value, memory)
     return _BandCodes(column.name, values, manifest.null_value, manifest.bands, named_type(column.type))
 
@@ -246,6 +246,11 @@ def _reaches(number: Any, cut: Fraction) -> bool:
     return bool(number == inf or (number > -inf and Fraction(Decimal(str(number))) >= cut))
 
 
-def _is_number(data_type: pa.DataType) -> bool:
+def _has_numbers(manifest: Manifest) -> bool:
+    """Whether the sensitive column can have bands. That its type is none at all is told elsewhere."""
+    try:
+        data_type = named_type(manifest.columns.sensitive.type)
+    except ValueError:
+        return False
     t = pa.types
     return bool(t.is_integer(data_type) or t.is_floating(data_type) or t.is_decimal(data_type))

@@ -40,7 +40,7 @@ def check_tree(manifest: Manifest, report: Report) -> bool:
         report.fail(MANIFEST, problem)
     if problems:
         report.not_checked([STRATA], "the manifest's tree cannot be followed")
-    return manifest.strata is not None and not problems
+    return manifest.strata is not None and bool(manifest.strata.tree) and not problems
 
 
 def _problems(manifest: Manifest, strata: Strata) -> Iterator[str]:
@@ -48,7 +48,7 @@ def _problems(manifest: Manifest, strata: Strata) -> Iterator[str]:
     cuts = {place: node for place, node in enumerate(strata.tree) if isinstance(node, Cut)}
     yield from _shape_problems(cuts, len(strata.tree))
     yield from _column_problems(manifest, list(cuts.values()))
-    yield from _leaf_problems(strata)
+    yield from _leaf_problems(strata, manifest.newest)
 
 
 def _shape_problems(cuts: Mapping[int, Cut], places: int) -> Iterator[str]:
@@ -85,13 +85,13 @@ def _column_problems(manifest: Manifest, cuts: list[Cut]) -> Iterator[str]:
             yield f"cuts of {name!r} are not spelled as values of its type are"
 
 
-def _leaf_problems(strata: Strata) -> Iterator[str]:
-    """Strata that are not listed, or have no leaf."""
-    listed = sum(1 for stratum in strata.strata if stratum.applies)
+def _leaf_problems(strata: Strata, newest: int) -> Iterator[str]:
+    """Strata that are not listed, or have no leaf; of a chain, those whose buckets are new in this release."""
+    new = {k for k, stratum in enumerate(strata.strata, 1) if stratum.applies and stratum.since == newest}
     numbers = {node.stratum for node in strata.tree if isinstance(node, Leaf)}
-    if unknown := sum(1 for number in numbers if number > listed):
-        yield f"leaves name {plural(unknown, 'stratum', 'strata')} beyond the {listed:,} that are listed for them"
-    if missing := sum(1 for number in range(1, listed + 1) if number not in numbers):
+    if unknown := len(numbers - new):
+        yield f"leaves name {plural(unknown, 'stratum', 'strata')} beyond the {len(new):,} that are listed for them"
+    if missing := len(new - numbers):
         yield f"to {plural(missing, 'stratum', 'strata')} no leaf leads"
 
 
@@ -209,14 +209,18 @@ def _bounds(
 
 
 class StrataOfRows:
-    """Counts the rows of QIT in buckets of another stratum than theirs, batch by batch."""
+    """Counts the rows of QIT in buckets of another stratum than theirs, batch by batch.
+
+    Of a chain of releases these are the rows of the buckets that are new in the `newest`, which come last.
+    """
 
     what = ("row", "rows")  # one and several of what is counted
 
-    def __init__(self, strata: Strata, tree: Tree) -> None:
+    def __init__(self, strata: Strata, tree: Tree, newest: int = 1) -> None:
         self._tree = tree
         by_tree = [stratum.buckets for stratum in strata.strata if stratum.applies]  # the last need not be
         self._last_buckets = np.cumsum(by_tree, dtype=np.int64)
+        self._first_bucket = 1 + sum(stratum.buckets for stratum in strata.strata if stratum.since < newest)
         self._wrong = 0
         self._first_wrong: tuple[int, int, int] | None = None
         # the leaves of each stratum; those that ask few questions first, since they are likely to have more rows
@@ -227,7 +231,7 @@ class StrataOfRows:
 
     def add(self, batch: pa.RecordBatch, buckets: Integers) -> None:
         """The next batch, with the numbers of its buckets, ascending."""
-        first = int(np.searchsorted(buckets, 1))
+        first = int(np.searchsorted(buckets, self._first_bucket))
         last = int(np.searchsorted(buckets, self._last_buckets[-1], side="right"))
         if first >= last:
             return  # a bucket that is in no stratum is found by the sizes

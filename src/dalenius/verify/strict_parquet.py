@@ -30,7 +30,8 @@ from dalenius.verify.row_order import as_arrow, falls
 
 Bytes = npt.NDArray[np.uint8]
 
-_MOST_FIRST = 24  # bytes before the steps of buckets
+_MOST_FIRST = 32  # bytes before the steps of buckets
+_WIDEST_STEP = 63  # bits
 
 
 class StrictFile:
@@ -109,14 +110,30 @@ def _buckets(data: Bytes, rows: int) -> pa.Array:
     for _ in range(4):  # of which the last is the first bucket
         first, place = read_varint(head, place)
     first = (first >> 1) ^ -(first & 1)
-    header = steps_header(rows, first)
-    steps = data[len(header) :]
-    if data[: len(header)].tobytes() != header or len(steps) != -(-(rows - 1) // STEPS) * STEPS // 8:
+    width = head[place + 1] if rows > 1 and place + 1 < len(head) else 1  # behind the least step
+    header = steps_header(rows, first, width)
+    packed = data[len(header) :]
+    length = -(-(rows - 1) // STEPS) * STEPS // 8 * width
+    if data[: len(header)].tobytes() != header or len(packed) != length or not 1 <= width <= _WIDEST_STEP:
         raise ValueError("buckets are told in another way than those of a release")
+    steps = _steps(packed, rows - 1, width)
+    if width > 1 and int(steps.max()) >> (width - 1) == 0:
+        raise ValueError("steps between buckets are told in more bits than they need")
     buckets = np.full(rows, first, np.int64)
-    np.cumsum(_bits(steps, rows - 1), out=buckets[1:], dtype=np.int64)
+    np.cumsum(steps, out=buckets[1:], dtype=np.int64)  # a sum that is too large comes out as a bucket that is smaller
     buckets[1:] += first
     return pa.Array.from_buffers(pa.int64(), rows, [None, pa.py_buffer(buckets)])
+
+
+def _steps(packed: Bytes, number: int, width: int) -> npt.NDArray[Any]:
+    """So many steps, and zeros behind them."""
+    bits = _bits(packed, number * width)
+    if width == 1:
+        return bits
+    steps = np.zeros(number, np.int64)
+    for place, column in enumerate(bits.reshape(number, width).T):
+        steps |= column.astype(np.int64) << place
+    return steps
 
 
 def _booleans(data: Bytes, present: int, valid: npt.NDArray[np.bool_] | None) -> pa.Array:

@@ -1,0 +1,173 @@
+"""The file of a ledger: encrypted, and whole or not at all.
+
+The file: a line of JSON with its version, a salt, and a check of the key; then frames, each with its length before it
+and encrypted by itself (AES-256-GCM, its number as the nonce, the first line as associated data). The key is made of
+the salt, so no two files have one. The first frame says what the ledger belongs to, the others have entries, and the
+last one is empty: a file that was cut short is found out.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from dalenius.errors import LedgerError
+from dalenius.release.atomic import sync
+
+KEY_VARIABLE = "DALENIUS_LEDGER_KEY"
+ENTRY = np.dtype([("high", "<u8"), ("low", "<u8"), ("bucket", "<i8"), ("slot", "<i8"), ("seen", "<i4")])
+Entries = npt.NDArray[np.void]
+
+_FORMAT = 1
+KEY_BYTES = 32
+_SALT_BYTES = 16
+_FRAME_ENTRIES = 2**17
+_LARGEST_FRAME = ENTRY.itemsize * _FRAME_ENTRIES + 16
+LONGEST_LINE = 2**10
+_BLOCK = 64  # bytes, of SHA-256
+OWNER = 0o600
+RESTORE = "Restore the ledger that was written with that release."
+
+
+class LedgerKey:
+    """The secret that hashes persons and encrypts ledgers. It does not show itself.
+
+    A new one is written to its file with the first ledger.
+    """
+
+    def __init__(self, secret: bytes, file: Path | None = None) -> None:
+        self._secret, self._file = secret, file
+
+    def keep(self) -> None:
+        """Write a new key to its file, which only its owner can read."""
+        if self._file is None:
+            return
+        with os.fdopen(os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER), "wb") as file:
+            file.write(self._secret.hex().encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        sync(self._file.parent)
+        self._file = None
+
+    def derive(self, purpose: bytes, salt: bytes = b"") -> bytes:
+        """A key for one purpose."""
+        return hmac.digest(self._secret, b"dalenius ledger v1\n" + purpose + b"\n" + salt, "sha256")
+
+    @property
+    def pads(self) -> tuple[bytes, bytes]:
+        """What HMAC-SHA256 puts before the text of a person, and before the hash of that."""
+        key = self.derive(b"persons").ljust(_BLOCK, b"\0")
+        return bytes(byte ^ 0x36 for byte in key), bytes(byte ^ 0x5C for byte in key)
+
+    def check(self, salt: bytes) -> str:
+        """By which a file knows its key."""
+        return self.derive(b"check", salt)[:8].hex()
+
+
+class Belongs(NamedTuple):
+    """What a ledger belongs to: a release by its number in the chain and the SHA-256 of its manifest.
+
+    `before` is the manifest before, and `target` where the release was to be, which only a ledger that waits needs.
+    """
+
+    release: int
+    manifest: str
+    before: str | None
+    target: str
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """One file of entries, in the order of buckets and slots."""
+
+    path: Path
+    key: LedgerKey
+    belongs: Belongs
+
+    def entries(self) -> Iterator[Entries]:
+        """All entries, some at a time; an error if the file is damaged."""
+        with reading_ledger(), self.path.open("rb") as file:
+            frames = frames_of(file, self.key)
+            next(frames)
+            for frame in frames:
+                yield np.frombuffer(frame, ENTRY)
+
+
+def write_ledger(file: IO[bytes], key: LedgerKey, belongs: Belongs, entries: Iterable[Entries]) -> None:
+    """Write the file of a ledger."""
+    salt = secrets.token_bytes(_SALT_BYTES)
+    head = json.dumps({"dalenius ledger": _FORMAT, "salt": salt.hex(), "check": key.check(salt)}).encode() + b"\n"
+    cipher = AESGCM(key.derive(b"file", salt))
+    file.write(head)
+    number = 0
+
+    def put(content: bytes) -> None:
+        nonlocal number
+        sealed = cipher.encrypt(number.to_bytes(12), content, head)
+        file.write(len(sealed).to_bytes(4))
+        file.write(sealed)
+        number += 1
+
+    put(json.dumps(belongs._asdict()).encode())
+    for some in entries:
+        for start in range(0, len(some), _FRAME_ENTRIES):
+            put(some[start : start + _FRAME_ENTRIES].tobytes())
+    put(b"")
+
+
+def frames_of(file: IO[bytes], key: LedgerKey) -> Iterator[bytes]:
+    """What the frames hold, but for the last, which is empty."""
+    head = file.readline(LONGEST_LINE)
+    try:
+        said: Any = json.loads(head)
+        salt, check, version = bytes.fromhex(said["salt"]), said["check"], said["dalenius ledger"]
+    except (ValueError, KeyError, TypeError):
+        raise LedgerError("the file is no ledger of Dalenius", RESTORE) from None
+    if version != _FORMAT:
+        raise LedgerError("the ledger was written by a later version of Dalenius", "Use that version.")
+    if not hmac.compare_digest(str(check), key.check(salt)):
+        raise LedgerError(
+            "the key is not the one of this ledger", f"Give the key that was made with it: the file, or {KEY_VARIABLE}."
+        )
+    cipher, number = AESGCM(key.derive(b"file", salt)), 0
+    while True:
+        size = int.from_bytes(file.read(4))
+        if not 16 <= size <= _LARGEST_FRAME:
+            raise damaged()
+        try:
+            content = cipher.decrypt(number.to_bytes(12), file.read(size), head)
+        except InvalidTag:
+            raise damaged() from None
+        if not content:
+            if file.read(1):
+                raise damaged()
+            return
+        yield content
+        number += 1
+
+
+def damaged() -> LedgerError:
+    """The error for a ledger that is not as it was written."""
+    return LedgerError("the ledger is damaged, or was changed", RESTORE)
+
+
+@contextmanager
+def reading_ledger(what: str = "the ledger") -> Iterator[None]:
+    """Turn what the file system says into a `LedgerError`."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else "the file system failed"
+        raise LedgerError(f"{what} cannot be read: {reason}", "Check the path of --ledger.") from None
