@@ -58,7 +58,7 @@ def test_people_are_found_again_and_left_with_one_value(run: Run) -> None:
     assert result.exit_code == 1
     assert "People linked by 'age': 4 in 2 releases" in result.stdout
     assert "The releases together put 4 of 4 linked people above a limit, and leave 4 with one value." in result.stdout
-    assert "Publish the next release with --after PREVIOUS" in result.stdout
+    assert "Publish releases of the same people as a chain (--ledger FILE, --after PREVIOUS)" in result.stdout
     assert "4 of 4" in result.stdout
     assert result.stdout.endswith("Verdict: do not publish.\n")
 

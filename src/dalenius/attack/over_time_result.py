@@ -17,8 +17,8 @@ Bits = npt.NDArray[np.bool_]
 
 _FORMAT = 1
 _AFTER = (
-    "Publish the next release with --after PREVIOUS: whoever stays then stays in their bucket. What the releases that "
-    "are out say together cannot be taken back."
+    "Publish releases of the same people as a chain (--ledger FILE, --after PREVIOUS): whoever stays then stays in "
+    "their bucket. What releases that are out say together cannot be taken back."
 )
 
 
