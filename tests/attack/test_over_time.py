@@ -420,3 +420,25 @@ def test_a_table_of_other_people_or_values_is_refused(tmp_path: Path) -> None:
     others = pa.table({"number": range(4), "Disease": ["dropsy", "ague", "cold", "flux"]})
     with pytest.raises(InputError, match="3 people have values that their buckets have not"):
         audit_releases(folders, truth=others)
+
+
+def test_a_release_that_is_not_whole_is_refused(tmp_path: Path) -> None:
+    one = made([0, 1, 2, 3], VALUES, [1, 1, 2, 2], "1/2")
+    folders = written(tmp_path, [one, replace(one, buckets=[1, 2, 1, 2])])
+    (folders[1] / "st.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ReleaseError, match="release 2 does not hold together"):
+        audit_releases(folders)
+
+
+def test_a_release_that_does_not_verify_is_attacked_with_a_note(tmp_path: Path) -> None:
+    one = made([0, 1, 2, 3], VALUES, [1, 1, 2, 2], "1/2")
+    folders = written(tmp_path, [one, replace(one, buckets=[1, 2, 1, 2])])
+
+    def loosen(manifest: dict[str, Any]) -> None:
+        manifest["values"][0]["limit"] = "1/3"  # there is one of two
+
+    edit_manifest(folders[1], loosen)
+    found = audit_releases(folders)
+    assert [note.split(":")[0] for note in found.notes] == ["dalenius verify does not pass release 2"]
+    assert (found.intersection.pinned, found.releases[1].above_alone) == (4, 2)
+    assert found.best_single_release == 2

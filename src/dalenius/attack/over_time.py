@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from dalenius.attack.over_time_links import Asked, SideBySide, read_side_by_side
 from dalenius.attack.over_time_result import Movers, OverTime, ReleaseInTime, Sums
@@ -73,9 +74,14 @@ def audit_releases(
     asked = Asked(link, {name: _step(name, step) for name, step in (advance or {}).items()}, truth, table)
     progress.stage("Verifying")
     notes = [note for place, one in enumerate(folders) for note in _verified(one, place, memory)]
-    side = read_side_by_side(folders, asked, progress)
-    progress.stage("Intersecting")
-    return _Attack(side).play((*notes, *side.notes), np.random.default_rng(_seed(seed)))
+    try:
+        side = read_side_by_side(folders, asked, progress)
+        progress.stage("Intersecting")
+        return _Attack(side).play((*notes, *side.notes), np.random.default_rng(_seed(seed)))
+    except (ArithmeticError, LookupError, ValueError, pa.ArrowException):
+        if not notes:
+            raise
+        raise ReleaseError("the releases do not hold together", "Run 'dalenius verify' on each.") from None
 
 
 def _open(release: Any, memory: int | None) -> ReleaseFolder:

@@ -27,6 +27,7 @@ Weights = npt.NDArray[Any]  # 64-bit integers, or Python's
 
 NOWHERE = -1
 _MOST = 2**62
+_LEAST = 1e-300  # to divide by
 _DRAWS = 20_000  # at least, where a new epoch is tried: few people are tried several times
 _AT_ONCE = 2**17  # people
 
@@ -145,14 +146,14 @@ def limits_of_releases(
     found = []
     for release in releases:
         listed = {entry.value: place for place, entry in enumerate(release.manifest.values)}
-        stated = [Fraction(entry.limit) for entry in release.manifest.values]
+        stated = [min(Fraction(1), Fraction(entry.limit)) for entry in release.manifest.values]
         limits = [stated[listed[text]] if text in listed else Fraction(1) for text in texts]
         groups = LimitedGroups.of(release.manifest)
         holding = np.full((len(texts), 1), NOWHERE)
         if groups is not None:
             inside = np.append(groups.holding, np.full((1, groups.holding.shape[1]), NOWHERE), axis=0)
             holding = inside[[listed.get(text, len(listed)) for text in texts]]
-        found.append((limits, groups.limits if groups is not None else None, holding))
+        found.append((limits, groups.limits if groups is not None else None, holding))  # those of groups are below 1
     widest = max(limit.denominator for own, of_groups, _ in found for limit in (*own, *(of_groups or ())))
     kind = np.int64 if prod(most) * widest < _MOST else object
     return [
@@ -234,7 +235,7 @@ def _claims(
     above = (weights * limits.denominators[numbers] > limits.numerators[numbers] * totals[owners]).astype(bool)
     limited = limits.shares[numbers]
     shares = weights.astype(np.float64) / np.maximum(totals[owners].astype(np.float64), 1.0)
-    ratio = float((shares / limited).max(initial=0.0, where=limited < 1))
+    ratio = float((shares / np.maximum(limited, _LEAST)).max(initial=0.0, where=limited < 1))
     claims = Claims(len(np.unique(owners[above])), int(above.sum()), limits=float(limited[above].sum()))
     return above, claims, ratio
 
