@@ -20,7 +20,14 @@ from tests.handmade import hospital
 SOURCE = Path(dalenius.__file__).parent
 DOORS = {
     "altair": ["report/charts.py"],
-    "duckdb": ["tables/*.py", "query/*.py", "attack/truth.py", "attack/records.py", "dp_risk/group_tables.py"],
+    "duckdb": [
+        "tables/*.py",
+        "query/*.py",
+        "attack/truth.py",
+        "attack/records.py",
+        "attack/over_time_links.py",
+        "dp_risk/group_tables.py",
+    ],
     "highspy": ["solve/highs.py", "solve/highs_sparse.py"],
     "jinja2": ["report/page.py", "studio/pages.py"],
     "opendp": ["dp_risk/noise.py"],

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dalenius.analysis.rubin import pool
+    from dalenius.attack.over_time import audit_releases
     from dalenius.errors import DaleniusError
     from dalenius.model.plan import Method, Plan, Status
     from dalenius.planning import plan
@@ -33,6 +34,7 @@ __all__ = [
     "Release",
     "Status",
     "__version__",
+    "audit_releases",
     "load",
     "plan",
     "pool",
@@ -48,6 +50,7 @@ _HOMES = {
     "Plan": "dalenius.model.plan",
     "Release": "dalenius.publishing.published",
     "Status": "dalenius.model.plan",
+    "audit_releases": "dalenius.attack.over_time",
     "load": "dalenius.publishing.published",
     "plan": "dalenius.planning",
     "pool": "dalenius.analysis.rubin",

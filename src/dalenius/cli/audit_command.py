@@ -11,6 +11,7 @@ import click
 
 from dalenius.cli.failures import CHECK_FAILED, report_errors
 from dalenius.cli.progress_bar import show_progress
+from dalenius.cli.render_over_time import about_new_epoch, audit_over_time, is_over_time, over_time_options
 from dalenius.cli.set_options import person_option
 from dalenius.cli.text_table import (
     LONGEST_NOTE,
@@ -33,16 +34,17 @@ Examples:
   dalenius audit release --truth hospital.parquet --fail-above 1
   dalenius audit release --truth hospital.parquet --person patient
   dalenius audit release --truth hospital.parquet --attack corruption --known 2 --json
+  dalenius audit 2025 2026 --truth hospital.parquet --advance age=1
 """
 
 
 @click.command("audit", epilog=_EPILOG)
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("folders", type=click.Path(path_type=Path), metavar="DIR...", nargs=-1, required=True)
 @click.option(
     "--truth",
     type=click.Path(path_type=Path),
     metavar="TABLE",
-    help="Table that was published: shows how often the attackers are right.",
+    help="Table that was published (of several releases, the last): shows how often the attackers are right.",
 )
 @click.option("--table", "table_name", metavar="NAME", help="Table to read from a DuckDB file given as --truth.")
 @person_option("Column of --truth that says whose rows are whose: plays attackers who know that.")
@@ -72,10 +74,11 @@ Examples:
     help="Exit with 1 if an attacker's claims are right more often than the limits allow, by more than so many "
     "percentage points. Needs --truth.",
 )
+@over_time_options
 @memory_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def audit_command(
-    folder: Path,
+    folders: tuple[Path, ...],
     truth: Path | None,
     table_name: str | None,
     person: str | None,
@@ -83,24 +86,34 @@ def audit_command(
     known: int | None,
     control: Path | None,
     fail_above: float | None,
+    links: tuple[str, ...],
+    advances: tuple[str, ...],
     memory: int | None,
     as_json: bool,
 ) -> None:
     """Run simulated attacks on the release in DIR and show what each attacker learns.
 
-    Writes nothing. Exit code 0, or 1 if an attack broke a promise of the release or --fail-above says so. Results with
-    --truth are computed from the raw table: they are for the publisher, not for publication.
+    Several releases of the same people, oldest first, are intersected: what do the buckets of somebody have in common?
+
+    Writes nothing. Exit code 0, or 1 if an attack broke a promise of the release, several releases together put
+    somebody above a limit, or --fail-above says so. Results with --truth are computed from the raw table: they are for
+    the publisher, not for publication.
     """
     with report_errors(as_json):
         if table_name is not None and truth is None:
             raise UsageError("--table is for a DuckDB file given as --truth", "Give --truth, or leave it out.")
+        of_one = {"--person": person, "--attack": attacks or None, "--known": known, "--control": control}
+        if is_over_time(folders, {**of_one, "--fail-above": fail_above}, {"--link": links, "--advance": advances}):
+            audit_over_time(folders, truth, table_name, links, advances, memory, as_json)
+            return
+        (folder,) = folders
         if person is not None and truth is None:
             raise UsageError("--person is a column of the table given as --truth", "Give --truth, or leave it out.")
         if fail_above is not None and truth is None:
             raise UsageError("how often attackers are right is not known without the table", "Give --truth TABLE too.")
         if control is not None and attacks and "learning" not in attacks:
             raise UsageError("--control is for the learning attack", "Give --attack learning, or leave it out.")
-        from dalenius.attack.audit import audit
+        from dalenius.attack.audit import audit, audit_object
 
         with show_progress(as_json, lines=False) as progress:
             result = audit(
@@ -115,8 +128,6 @@ def audit_command(
                 progress=progress,
             )
         if as_json:
-            from dalenius.attack.audit import audit_object
-
             click.echo(json.dumps(audit_object(result)))
         else:
             show_audit(result)
@@ -132,7 +143,7 @@ def show_audit(result: Audit) -> None:
         for sentence in _sentences(attack):
             click.echo(printable(f"{_name(attack)}: {sentence}", LONGEST_NOTE))
     notes = dict.fromkeys(note for attack in result.attacks for note in attack.notes)
-    show_notes((*result.notes, *notes, *_not_played(result)))
+    show_notes((*result.notes, *notes, *_not_played(result), *about_new_epoch(result.new_epoch)))
     for sentence in result.broken:
         click.echo(click.style("BROKEN", fg="red", bold=True) + f": {printable(sentence, LONGEST_NOTE)}.")
     show_concerns(result.concerns)

@@ -227,12 +227,36 @@ def _about_object(one: ClaimsAbout) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
+class NewEpoch:
+    """What another release of a chain's people, outside of the chain, would give away: an estimate.
+
+    Of the `people` whose quasi-identifiers nobody shares, so many would be above a limit, and left with one value, by
+    the two releases together. `expected` is the share of values that would be guessed; None if there is nobody.
+    """
+
+    people: int
+    people_above_limit: int
+    pinned: int
+    expected: float | None
+
+    def as_object(self) -> dict[str, Any]:
+        """For JSON (docs/json.md)."""
+        return {
+            "people": self.people,
+            "people_above_limit": self.people_above_limit,
+            "pinned": self.pinned,
+            "expected": self.expected,
+        }
+
+
+@dataclass(frozen=True)
 class Audit:
     """All attacks on a release. `used` of its rows were looked at by attacks that learn: all, or a sample.
 
     `approximate` says that in this sample the truth is not certain, so that intervals do not cover all of the error.
     `others` are concerns that do not come from attacks: from verifying the release, and from the table itself. Attacks
     are in the order of sensitive columns, where there are several. `people` is how many there are, where rows are not.
+    `new_epoch` is what a release beside its chain would cost, where it is of one.
     """
 
     attacks: tuple[Attack, ...]
@@ -245,6 +269,7 @@ class Audit:
     approximate: bool = False
     others: tuple[Concern, ...] = ()
     people: int | None = None
+    new_epoch: NewEpoch | None = None
 
     @property
     def columns(self) -> tuple[str | None, ...]:
