@@ -156,7 +156,7 @@ class Parts:
 
 def taken(records: npt.NDArray[np.void], places: Integers) -> npt.NDArray[np.void]:
     """Some of many records, by their places: as words, which is several times faster than field by field."""
-    words = np.ascontiguousarray(records).view(np.uint32).reshape(len(records), -1)
+    words = np.ascontiguousarray(records).view(np.uint32).reshape(len(records), records.dtype.itemsize // 4)
     found: npt.NDArray[np.void] = words.take(places, axis=0).view(records.dtype).ravel()
     return found
 
