@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dalenius.errors import SelfCheckError, UsageError
-from dalenius.place.budget import in_parallel
+from dalenius.errors import UsageError
+from dalenius.place.budget import Budget, in_parallel
 from dalenius.place.domains import Integers
 from dalenius.place.numbering import person_texts, refuse_nobody
 from dalenius.publishing.followed_rows import Parts, ValueTexts, Whereabouts, as_type, taken
@@ -29,8 +29,11 @@ from dalenius.tables.arrow import Source
 
 _PARTS = 256
 _SHIFT = np.uint64(64 - 8)  # the first bits of a pseudonym say its part
-_HERE = np.dtype([("high", "<u8"), ("low", "<u8"), ("row", "<i8"), ("value", "<i4")])
-_MOST_RELEASES, _MOST_BUCKETS = 2**16 - 1, 2**32 - 1
+_HERE = np.dtype([("high", "<u8"), ("low", "<u4"), ("value", "<i4"), ("row", "<i8")])
+_AWAY, _STAYS, _MOVED = range(3)  # what became of somebody in the ledger
+_LOW = np.uint64(2**32 - 1)
+_KEY_BYTES = 8
+_MOST_RELEASES, _MOST_BUCKETS = 2**32 - 1, 2**32 - 1
 _NOT_HERE = "Name the column that the release before was made with, written as it was then."
 
 
@@ -48,18 +51,20 @@ class Movements:
 class FollowedPeople:
     """The people of a table, and of the ledger of the release before, if there is one."""
 
-    def __init__(self, scratch: Path, key: LedgerKey) -> None:
-        self._key = key
-        self._here = Parts(_HERE, _PARTS, scratch)  # everybody in the table
-        self._known = Parts(ENTRY, _PARTS, scratch)  # everybody in the ledger, as they are to be
-        self._new = Parts(_HERE, _PARTS, scratch)  # those who are in no bucket yet, ...
-        self._moved = Parts(_HERE, _PARTS, scratch)  # ... and those of them whose values changed
-        self._scratch = scratch
+    def __init__(self, scratch: Path, key: LedgerKey, budget: Budget, rows: int | None) -> None:
+        """`rows` is how many the table has, if that is known: then they may be kept in memory."""
+        self._key, self._scratch = key, scratch
+        small = rows is not None and budget.keys_fit(rows * _HERE.itemsize // _KEY_BYTES)
+        self._here = Parts(_HERE, _PARTS, None if small else scratch)  # everybody in the table
+        self._new = Parts(_HERE, _PARTS, None if small else scratch)  # those who are in no bucket yet
+        self._fates: list[npt.NDArray[np.uint8]] = []  # of everybody in the ledger, part by part: a byte each
+        self._ledger: Ledger | None = None
+        self._renumbered = np.empty(0, np.uint32)
         self.rows = 0
 
     def close(self) -> None:
-        """Let go of the scratch files."""
-        for parts in (self._here, self._known, self._new, self._moved):
+        """Let go of memory and scratch files."""
+        for parts in (self._here, self._new):
             parts.close()
 
     def read(
@@ -99,27 +104,25 @@ class FollowedPeople:
         release = ledger.belongs.release if ledger is not None else 0
         if release >= _MOST_RELEASES:
             raise UsageError(f"a chain has at most {_MOST_RELEASES:,} releases", "Begin a new chain.")
-        renumbered = np.array([values.number(text) for text in ledger.belongs.values] if ledger else [], np.uint32)
-        known = _by_part(ledger)
-        for part in range(_PARTS):
-            here, there = _in_order(self._here.part(part)), next(known)
-            several += int(
-                np.count_nonzero((here["high"][1:] == here["high"][:-1]) & (here["low"][1:] == here["low"][:-1]))
-            )
-            there["value"] = renumbered[there["value"]] if len(there) else there["value"]
+        self._ledger = ledger
+        self._renumbered = np.array(
+            [values.number(text) for text in ledger.belongs.values] if ledger else [], np.uint32
+        )
+        for part, there in enumerate(_by_part(ledger)):
+            here = _in_order(self._here.part(part))
+            several += _repeated(here)
             place, found = _places(here, there)
             same = found.copy()
-            same[found] = there["value"][place[found]] == here["value"][found]
-            stay, moved = place[same], here[found & ~same]
+            same[found] = self._renumbered[there["value"][place[found]]] == here["value"][found]
+            stay, moved = place[same], place[found & ~same]
             where.put(here["row"][same], there["bucket"][stay].astype(np.int64))
-            last = np.count_nonzero(there["seen"] == release)
-            stayed = np.count_nonzero(there["seen"][stay] == release)
-            changed_last = np.count_nonzero(there["seen"][place[found & ~same]] == release)
-            counts += np.array([stayed, len(stay) - stayed, last - stayed - changed_last, len(moved)])
-            there["seen"][stay] = release + 1
-            self._known.append(part, there)
+            last = there["seen"] == release
+            of_last = np.array([np.count_nonzero(last[one]) for one in (stay, moved)])
+            counts += np.array([of_last[0], len(stay) - of_last[0], np.count_nonzero(last) - of_last.sum(), len(moved)])
+            fates = np.zeros(len(there), np.uint8)
+            fates[stay], fates[moved] = _STAYS, _MOVED
+            self._fates.append(fates)
             self._new.append(part, here[~same])
-            self._moved.append(part, moved)
         self._here.close()
         if several:
             raise UsageError(
@@ -128,14 +131,14 @@ class FollowedPeople:
                 "Make one row of each person's rows first. Without --ledger, --person publishes several rows a person, "
                 "once.",
             )
-        own, returned, left, changed = (int(count) for count in counts)
-        if ledger is not None and not own + returned + changed:
+        stayed, returned, left, changed = (int(count) for count in counts)
+        if ledger is not None and not stayed + returned + changed:
             raise UsageError(
                 "nobody of the table was in a release of the chain before: is --person the right column, or are people "
                 "written in another way than they were?",
                 _NOT_HERE,
             )
-        return where, Movements(own, returned, left, self.rows - own - returned - changed, changed)
+        return where, Movements(stayed, returned, left, self.rows - stayed - returned - changed, changed)
 
     def counts_of_new(self, values: ValueTexts) -> dict[str, int]:
         """How many of those who are in no bucket yet have each value."""
@@ -147,25 +150,26 @@ class FollowedPeople:
 
     def entries(self, release: int, where: Whereabouts) -> Iterator[Entries]:
         """The ledger of the next release, once the new people have buckets. Who is held back stays as they were."""
-        for part in range(_PARTS):
-            known, new = self._known.part(part), self._new.part(part)
+        for part, there in enumerate(_by_part(self._ledger)):
+            new, fates = self._new.part(part), self._fates[part]
             buckets = where.take(new["row"])
             placed, buckets = new[buckets > 0], buckets[buckets > 0]
             if len(buckets) and int(buckets.max()) > _MOST_BUCKETS:
                 raise UsageError(f"a chain has at most {_MOST_BUCKETS:,} buckets", "Begin a new chain.")
-            moved = self._moved.part(part)
-            place, found = _places(moved[where.take(moved["row"]) > 0], known)
-            if not found.all():
-                raise SelfCheckError("somebody moved who was nowhere")
+            known = there.copy()
+            known["value"] = self._renumbered[there["value"]]
+            known["seen"][fates == _STAYS] = release
             if not len(placed):
                 yield known
                 continue
+            moved = np.flatnonzero(fates == _MOVED)
+            _, is_placed = _places(known[moved], placed)  # the others are held back
+            known = np.delete(known, moved[is_placed])
             added = np.empty(len(placed), ENTRY)
             for name in ("high", "low", "value"):
                 added[name] = placed[name]
             added["bucket"], added["seen"] = buckets, release
-            both = np.concatenate([np.delete(known, place) if len(place) else known, added])
-            yield _in_order(both, "stable")  # two runs in order
+            yield _in_order(np.concatenate([known, added]), "stable")  # two runs in order
 
     def pairs_of_new(self, where: Whereabouts) -> Iterator[tuple[Integers, Integers]]:
         """The bucket and the number of the value of everybody who is new, in no order."""
@@ -176,9 +180,16 @@ class FollowedPeople:
 
 def _entries(pseudonyms: npt.NDArray[np.uint64], first_row: int, values: npt.NDArray[np.int32]) -> npt.NDArray[np.void]:
     found = np.empty(len(values), _HERE)
-    found["high"], found["low"] = pseudonyms[:, 0], pseudonyms[:, 1]
+    found["high"], found["low"] = pseudonyms[:, 0], pseudonyms[:, 1] & _LOW
     found["row"], found["value"] = np.arange(first_row, first_row + len(values)), values
     return found
+
+
+def _repeated(entries: npt.NDArray[np.void]) -> int:
+    """How many entries have the pseudonym of the one before."""
+    high, low = entries["high"], entries["low"]
+    same = np.flatnonzero(high[1:] == high[:-1])
+    return int(np.count_nonzero(low[same + 1] == low[same]))
 
 
 def _in_order(
@@ -221,4 +232,4 @@ def _by_part(ledger: Ledger | None) -> Iterator[Entries]:
         joined = np.concatenate(pieces) if len(pieces) > 1 else rest
         cut = int(np.searchsorted(joined["high"] >> _SHIFT, part, side="right"))
         rest = joined[cut:]
-        yield joined[:cut].copy()
+        yield joined[:cut]

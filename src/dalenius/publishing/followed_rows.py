@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import numpy.typing as npt
@@ -95,7 +96,8 @@ class Whereabouts:
         counts = np.zeros(len(first_buckets) + 1, np.int64)
         for _, buckets in self.chunks():
             counts += np.bincount(np.searchsorted(first_buckets, buckets, side="right"), minlength=len(counts))
-        return counts[1:]
+        found: Integers = counts[1:]
+        return found
 
     def close(self) -> None:
         """Let go of the file."""
@@ -104,11 +106,15 @@ class Whereabouts:
 
 
 class Parts:
-    """Records in parts, in a scratch file without a name: each part is read as a whole."""
+    """Records in parts, in memory or in a scratch file without a name: each part is read as a whole."""
 
-    def __init__(self, kind: np.dtype[np.void], parts: int, scratch: Path) -> None:
-        self._kind, self._file = kind, tempfile.TemporaryFile(dir=scratch, buffering=0)  # noqa: SIM115 (close())
-        self._slices: list[list[tuple[int, int]]] = [[] for _ in range(parts)]
+    def __init__(self, kind: np.dtype[np.void], parts: int, scratch: Path | None) -> None:
+        """`scratch` is a folder for the scratch file; None keeps everything in memory."""
+        self._kind = kind
+        self._pieces: list[list[npt.NDArray[np.void] | tuple[int, int]]] = [[] for _ in range(parts)]
+        self._file: IO[bytes] | None = None
+        if scratch is not None:
+            self._file = tempfile.TemporaryFile(dir=scratch, buffering=0)  # noqa: SIM115 (closed in close())
         self._waiting: list[npt.NDArray[np.void]] = []
         self._waiting_parts: list[npt.NDArray[np.uint8]] = []
         self._rows, self._end = 0, 0
@@ -124,34 +130,45 @@ class Parts:
     def append(self, part: int, records: npt.NDArray[np.void]) -> None:
         """Records of one part."""
         if len(records):
-            write_at(self._file, self._end, np.ascontiguousarray(records).view(np.uint8).data)
-            self._slices[part].append((self._end, len(records)))
-            self._end += records.nbytes
+            self._keep(records)
+            self._pieces[part].append(records if self._file is None else (self._end - records.nbytes, len(records)))
 
     def part(self, number: int) -> npt.NDArray[np.void]:
         """All records of a part."""
         if self._rows:
             self._store()
-        found = np.empty(sum(rows for _, rows in self._slices[number]), self._kind)
-        first = 0
-        for offset, rows in self._slices[number]:
-            read_at(self._file, offset, found[first : first + rows].view(np.uint8).data)
-            first += rows
+        return np.concatenate([np.empty(0, self._kind), *map(self._read, self._pieces[number])])
+
+    def _read(self, piece: npt.NDArray[np.void] | tuple[int, int]) -> npt.NDArray[np.void]:
+        if isinstance(piece, np.ndarray):
+            return piece
+        offset, rows = piece
+        found = np.empty(rows, self._kind)
+        if self._file is not None:
+            read_at(self._file, offset, found.view(np.uint8).data)
         return found
+
+    def _keep(self, records: npt.NDArray[np.void]) -> None:
+        if self._file is not None:
+            write_at(self._file, self._end, np.ascontiguousarray(records).view(np.uint8).data)
+        self._end += records.nbytes
 
     def _store(self) -> None:
         records, parts = np.concatenate(self._waiting), np.concatenate(self._waiting_parts)
         self._waiting, self._waiting_parts, self._rows = [], [], 0
-        records = taken(records, np.argsort(parts, kind="stable"))
-        write_at(self._file, self._end, records.view(np.uint8).data)
-        for part, rows in enumerate(np.bincount(parts, minlength=len(self._slices)).tolist()):
+        records, begun, first = taken(records, np.argsort(parts, kind="stable")), self._end, 0
+        self._keep(records)
+        for part, rows in enumerate(np.bincount(parts, minlength=len(self._pieces)).tolist()):
             if rows:
-                self._slices[part].append((self._end, rows))
-                self._end += rows * self._kind.itemsize
+                offset = begun + first * self._kind.itemsize
+                self._pieces[part].append(records[first : first + rows] if self._file is None else (offset, rows))
+                first += rows
 
     def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
+        """Let go of memory and the file."""
+        self._pieces = [[] for _ in self._pieces]
+        if self._file is not None:
+            self._file.close()
 
 
 def taken(records: npt.NDArray[np.void], places: Integers) -> npt.NDArray[np.void]:

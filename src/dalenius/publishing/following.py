@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from fractions import Fraction
 from pathlib import Path
@@ -60,19 +61,21 @@ def publish_following(
         if before is not None:
             _check_before(before, request)
         with ExitStack() as stack:
-            with (
-                engine.open(request.table, options.table) as table,
-                closing(FollowedPeople(output.scratch, ledger.key)) as people,
-            ):
-                unused = find_columns(table, request.roles)
+            with engine.open(request.table, options.table) as opened:
+                unused, table = find_columns(opened, request.roles), FollowedTable.of(opened)
+                people = FollowedPeople(output.scratch, ledger.key, request.budget, table.source.rows)
+                stack.enter_context(closing(people))
                 following = NextRelease(request, before, ledger, people, progress)
-                following.find(FollowedTable.of(table))
+                following.find(table)
                 following.place_new(output.scratch)
                 manifest = following.write(output)
-                stack.enter_context(ledger.written(following.belongs(manifest, target), following.entries()))
+            stack.enter_context(ledger.part())
+            writing = stack.enter_context(ThreadPoolExecutor(1))
+            written = writing.submit(ledger.write, following.belongs(manifest, target), following.entries())
             folder = output.read_back(manifest)
             limits = LimitPolicy(values={value.value: Fraction(value.limit) for value in manifest.values})
             verdict = check(folder, limits, BATCH_ROWS, progress, before)
+            written.result()
             progress.stage(LAST_STAGE)
             published = _commit(output, ledger, manifest, request, target)
     return Release(

@@ -52,19 +52,23 @@ class OpenLedger:
         self._part: Path | None = None
 
     @contextmanager
-    def written(self, belongs: Belongs, entries: Iterable[Entries]) -> Iterator[OpenLedger]:
-        """Write the ledger of a release that is about to be published. It is gone at the end, unless it waits."""
-        part = hidden_name(self._path, "part")
+    def part(self) -> Iterator[None]:
+        """A file for the ledger of a release that is about to be published: gone at the end, unless it waits then."""
+        self._part = hidden_name(self._path, "part")
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            with writable("the ledger", "--ledger"), os.fdopen(os.open(part, flags, OWNER), "wb") as file:
-                write_ledger(file, self.key, belongs, entries)
-                file.flush()
-                os.fsync(file.fileno())
-            self._part = part
-            yield self
+            yield
         finally:
-            part.unlink(missing_ok=True)
+            self._part.unlink(missing_ok=True)
+
+    def write(self, belongs: Belongs, entries: Iterable[Entries]) -> None:
+        """Write it, from any thread."""
+        if self._part is None:
+            raise SelfCheckError("a ledger is written that has no file")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with writable("the ledger", "--ledger"), os.fdopen(os.open(self._part, flags, OWNER), "wb") as file:
+            write_ledger(file, self.key, belongs, entries)
+            file.flush()
+            os.fsync(file.fileno())
 
     def wait(self) -> None:
         """The release is about to take its place: from now on its ledger waits, until `settle` or `withdraw`."""

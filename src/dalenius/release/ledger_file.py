@@ -31,8 +31,8 @@ from dalenius.errors import LedgerError
 from dalenius.release.atomic import sync
 
 KEY_VARIABLE = "DALENIUS_LEDGER_KEY"
-# a pseudonym, the bucket of the person and the number of their value, and the last release in which they were
-ENTRY = np.dtype([("high", "<u8"), ("low", "<u8"), ("bucket", "<u4"), ("value", "<u4"), ("seen", "<u4")])
+# a pseudonym of 96 bits, the person's bucket, the number of their value, and the last release in which they were
+ENTRY = np.dtype([("high", "<u8"), ("low", "<u4"), ("bucket", "<u4"), ("value", "<u4"), ("seen", "<u4")])
 Entries = npt.NDArray[np.void]
 
 _FORMAT = 1
