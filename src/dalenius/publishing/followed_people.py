@@ -60,12 +60,15 @@ class FollowedPeople:
         self._fates: list[npt.NDArray[np.uint8]] = []  # of everybody in the ledger, part by part: a byte each
         self._ledger: Ledger | None = None
         self._renumbered = np.empty(0, np.uint32)
+        self._where: Whereabouts | None = None
         self.rows = 0
 
     def close(self) -> None:
         """Let go of memory and scratch files."""
         for parts in (self._here, self._new):
             parts.close()
+        if self._where is not None:
+            self._where.close()
 
     def read(
         self,
@@ -100,7 +103,8 @@ class FollowedPeople:
 
     def match(self, person: str, ledger: Ledger | None, values: ValueTexts) -> tuple[Whereabouts, Movements]:
         """Where everybody is who was there before, with the same value; an error if a person has several rows."""
-        where, counts, several = Whereabouts(self.rows, self._scratch), np.zeros(4, np.int64), 0
+        self._where = where = Whereabouts(self.rows, self._scratch)
+        counts, several = np.zeros(4, np.int64), 0
         release = ledger.belongs.release if ledger is not None else 0
         if release >= _MOST_RELEASES:
             raise UsageError(f"a chain has at most {_MOST_RELEASES:,} releases", "Begin a new chain.")
