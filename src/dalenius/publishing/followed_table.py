@@ -27,6 +27,7 @@ from dalenius.publishing.followed_rows import Whereabouts
 from dalenius.publishing.local import LocalCounts, LocalTable
 from dalenius.publishing.local_output import PlacedRecords
 from dalenius.release.atomic import writable
+from dalenius.tables.arrays import arrow_array
 from dalenius.tables.arrow import Source
 
 
@@ -91,8 +92,10 @@ class FollowedTable(LocalTable):
 
         def part(pair: tuple[pa.RecordBatch, Integers]) -> tuple[int, Any]:
             batch, buckets = pair
+            placed = np.flatnonzero(buckets)  # the others are held back, and nothing of them is coded
+            if len(placed) < len(buckets):
+                batch, buckets = batch.take(arrow_array(placed)), buckets[placed]
             order = np.argsort(buckets, kind="stable")
-            order = order[np.count_nonzero(buckets == 0) :]
             columns = [cast_to_published(one, field.type) for one, field in zip(batch.columns, fields, strict=True)]
             return len(order), records.part(columns, order, buckets[order])
 

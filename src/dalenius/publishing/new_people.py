@@ -30,6 +30,7 @@ from dalenius.publishing.options import PublishRequest
 from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Manifest
 from dalenius.release.two_tables import named_type
+from dalenius.solve.sizes import HIDING_SIZE
 from dalenius.tables.arrow import Source, TableSource
 
 _BY_COUNTS = ("odds", "theta", "beta")  # rules whose limits are those of the first release that has the value
@@ -85,18 +86,23 @@ class NewPeople:
 
     def buckets(self) -> NewBuckets:
         """The best buckets of these people alone."""
+        if self._before is not None and self._number < self._least:
+            raise self.too_few()
         return self._arrange(self._rows(), 0)
 
     def buckets_with_counterfeits(self) -> NewBuckets:
         """The same with values that are nobody's, as many as are needed, in the shares of the release before."""
         if self._before is None or self._policy is None:
             raise SelfCheckError("counterfeits are made from a release before")
-        said, total = self._before.manifest, Fraction(max(2, self._number))
+        said, total = self._before.manifest, Fraction(max(self._least, self._number))
         shares = {value.value: Fraction(value.count, said.slots) for value in said.values}
         while total <= _MOST_TIMES * max(said.slots, self._number):
             wanted = {text: round(total * share) for text, share in shares.items()}
             counts = {text: max(self._counts.get(text, 0), wanted.get(text, 0)) for text in {**wanted, **self._counts}}
             table = ValueCounts.of((text, many) for text, many in counts.items() if many)
+            if table.total < self._least:  # all shares were rounded down
+                total *= _GROWTH
+                continue
             plan = plan_counts(table, self._policy, self._request.method, self._request.solving)
             if plan.status is not Status.INFEASIBLE and plan.solution.partition is not None:
                 added = {text: many - self._counts.get(text, 0) for text, many in counts.items()}
@@ -122,6 +128,12 @@ class NewPeople:
             "(--counterfeits).",
             None,
         )
+
+    @property
+    def _least(self) -> int:
+        """So few rows no bucket has."""
+        solving = self._request.solving
+        return max(HIDING_SIZE if solving.min_size is None else solving.min_size, solving.known_records + 1)
 
     def _rows(self) -> FollowedTable:
         """Their rows as a table, in memory if there is room."""

@@ -222,7 +222,7 @@ class NextRelease:
 
     def _survey(self) -> Survey:
         """What the quasi-identifiers hold of everybody who is in the release."""
-        if self._new is not None and self._new.survey.rows == self._where.rows:
+        if self._new is not None and not self._new.counterfeits and self._new.survey.rows == self._where.rows:
             return self._new.survey
         present = self._where.rows - self._held_back
         table = self._table
