@@ -10,7 +10,7 @@ import dalenius
 
 SOURCE = Path(dalenius.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-MOST_MODULES, MOST_LINES, MOST_LAYERS = 361, 350, 12
+MOST_MODULES, MOST_LINES, MOST_LAYERS = 378, 350, 12
 
 
 def test_there_are_few_modules() -> None:
