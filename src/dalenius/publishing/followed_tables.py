@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dalenius.errors import InputError, SelfCheckError
+from dalenius.errors import SelfCheckError
 from dalenius.model import VERSION
 from dalenius.model.plan import Method, Status
 from dalenius.model.problem import BucketSetting, SizeGroup
@@ -177,11 +177,6 @@ def describe_next(
     present = sum(rows)
     if present + held_back != where.rows or tables.qit.rows != present:
         raise SelfCheckError(f"{where.rows:,} records went in, and {tables.qit.rows:,} came out")
-    if not present:
-        raise InputError(
-            "nobody would be in the release: all who were there have left, and all who are new are held back",
-            "Publish it when there is somebody.",
-        )
     method, status, bound = _quality(before, fresh)
     groups = _groups(before, fresh)
     place_of = {group.name: place for place, group in enumerate(groups)}

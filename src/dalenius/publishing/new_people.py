@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -81,14 +81,13 @@ class NewPeople:
         self._policy: LimitPolicy | None = None
         if before is not None:
             self._policy = limits_of_new(request, before.manifest, counts)
-            request = replace(request, limits=self._policy)
         self._request = request
 
     def buckets(self) -> NewBuckets:
         """The best buckets of these people alone."""
         if self._before is not None and self._number < self._least:
             raise self.too_few()
-        return self._arrange(self._rows(), 0)
+        return self._arrange(self._rows(), 0, self._counts)
 
     def buckets_with_counterfeits(self) -> NewBuckets:
         """The same with values that are nobody's, as many as are needed, in the shares of the release before."""
@@ -106,7 +105,7 @@ class NewPeople:
             plan = plan_counts(table, self._policy, self._request.method, self._request.solving)
             if plan.status is not Status.INFEASIBLE and plan.solution.partition is not None:
                 added = {text: many - self._counts.get(text, 0) for text, many in counts.items()}
-                return self._arrange(*self._filled_up(added))
+                return self._arrange(*self._filled_up(added), table.values)
             total *= _GROWTH
         raise self.too_few()
 
@@ -168,9 +167,12 @@ class NewPeople:
         rows = self._rows()
         return rows.wrapped(lambda source: WithCounterfeits(source, self._names, plain)), len(plain)
 
-    def _arrange(self, table: FollowedTable, counterfeits: int) -> NewBuckets:
-        """Everything that is decided before they are placed."""
-        request, progress = self._request, self._progress
+    def _arrange(self, table: FollowedTable, counterfeits: int, values: Collection[str]) -> NewBuckets:
+        """Everything that is decided before they are placed; the others of the limits were not named by anybody."""
+        request, progress, policy = self._request, self._progress, self._policy
+        if policy is not None:
+            own = {text: limit for text, limit in policy.values.items() if text in values}
+            request = replace(request, limits=replace(policy, values=own))
         survey, policy = count(table, request, progress)
         concerns = look(table, survey, request, progress)
         arrangement = cut(table, survey, solve(survey, policy, request, progress), request, progress)

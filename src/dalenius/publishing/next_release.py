@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from dalenius.errors import AbsentCodesError, NoSolutionError, SelfCheckError
+from dalenius.errors import AbsentCodesError, InputError, NoSolutionError, SelfCheckError
 from dalenius.model.concern import Concern
 from dalenius.model.exposure import TypicalError
 from dalenius.model.problem import SizeGroup
@@ -158,11 +158,19 @@ class NextRelease:
                 raise
             if self._asked.options.hold_back:
                 self._held_back = number
+                self._refuse_nobody()
                 return
             if not self._asked.options.counterfeits:
                 raise new.too_few() from None
             self._new = new.buckets_with_counterfeits()
         self._find_buckets(self._new, scratch)
+
+    def _refuse_nobody(self) -> None:
+        if self._held_back == self._where.rows:
+            raise InputError(
+                "nobody would be in the release: all who were there have left, and all who are new are held back",
+                "Publish it when there is somebody.",
+            )
 
     def _find_buckets(self, new: NewBuckets, scratch: Path) -> None:
         """Place the new people, and tell where they went."""
