@@ -212,10 +212,11 @@ class NextRelease:
         specs = self._specs(survey)
         present = self._where.rows - self._held_back
         progress.stage("Writing", 2 * present)
-        counter = SensitiveCounter(survey.sensitive.name, specs.st.schema.field(1).type)
+        kind = specs.st.schema.field(1).type
+        counter = SensitiveCounter(survey.sensitive.name, kind)
         with self._table.keep(survey, self._groups, self._where, progress.advance) as kept:
             qit = kept.columns_in_order(progress.advance)
-            of_qit, of_st = output.write_columns(qit, self._values_in_order(counter), (specs.qit, specs.st))
+            of_qit, of_st = output.write_columns(qit, self._values_in_order(counter, kind), (specs.qit, specs.st))
         listed = counter.finish(self._request.options.null_name)
         return describe_next(
             self._said,
@@ -258,11 +259,11 @@ class NextRelease:
             raise SelfCheckError("the bucket column has another name than in the release before")
         return replace(specs, st=replace(specs.st, schema=schema))
 
-    def _values_in_order(self, counter: SensitiveCounter) -> Iterator[list[pa.Array]]:
+    def _values_in_order(self, counter: SensitiveCounter, kind: pa.DataType) -> Iterator[list[pa.Array]]:
         """ST: what it was, and the values of the new buckets behind it."""
         for batch in self._before.batches("st", coded=True) if self._before is not None else ():
             counter.add(batch.column(1))
-            yield [batch.column(0), _widely_coded(batch.column(1))]
+            yield [batch.column(0), _widely_coded(batch.column(1), kind)]
         if self._new is not None:
             arrangement = self._new.arrangement
             sensitive, offset = arrangement.survey.sensitive, self._said.buckets if self._said is not None else 0
@@ -270,7 +271,7 @@ class NextRelease:
             for buckets, values in values_by_bucket(arrangement.partitions, rows, sensitive.published):
                 decoded = sensitive.decode(values)
                 counter.add(decoded)
-                yield [arrow_array(buckets + offset), _widely_coded(decoded)]
+                yield [arrow_array(buckets + offset), _widely_coded(decoded, kind)]
 
     def _fresh(self, specs: TableSpecs) -> Manifest | None:
         """The new buckets as a release by themselves would describe them."""
@@ -323,10 +324,10 @@ class NextRelease:
         )
 
 
-def _widely_coded(values: pa.Array) -> pa.Array:
-    """Values of which several batches can be written together: dictionaries have one type of codes."""
+def _widely_coded(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Values of which several batches can be written together: dictionaries have one type of codes and of values."""
     if pa.types.is_dictionary(values.type):
-        return values.cast(pa.dictionary(pa.int32(), values.type.value_type))
+        return values.cast(pa.dictionary(pa.int32(), kind.value_type if pa.types.is_dictionary(kind) else kind))
     return values
 
 
