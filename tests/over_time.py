@@ -67,3 +67,11 @@ def values_in(release: dalenius.Release) -> dict[int, Counter[Any]]:
     for bucket, value in zip(*(st[name].to_pylist() for name in st.column_names), strict=True):
         found[bucket][value] += 1
     return dict(found)
+
+
+def files_in(folder: Path) -> dict[str, bytes | None]:
+    """All files in a folder and below, whole; None for folders."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }

@@ -25,7 +25,7 @@ KINDS = {
     "numbers": pa.array([0.5, 1.5] * 4),
     "truths": pa.array([True, False] * 4),
     "dates": pa.array([datetime.date(2020, 1, 1), datetime.date(2021, 12, 31)] * 4),
-    "moments": pa.array([datetime.datetime(2020, 1, 1, 12), datetime.datetime(2021, 12, 31)] * 4),
+    "moments": pa.array([1577836800000000, 1640908812345678] * 4, pa.timestamp("us")),
     "texts": pa.array(["Grippe", "Süß, 'und' \"anders\""] * 4),
     "wide texts": pa.array(["x", "y"] * 4, pa.large_string()),
     "categories": pa.array(["x", "y"] * 4).dictionary_encode(),
@@ -106,7 +106,7 @@ def test_odd_names_of_columns(tmp_path: Path) -> None:
 
 
 IDS = [str(uuid.UUID(int=2**100 + number)) for number in range(4)]
-SAME = {
+SAME: dict[str, tuple[list[Any], list[Any]]] = {
     "numbers and texts": ([1, 2, 3, 4], ["1", "2 ", "3.0", "4.00"]),
     "texts and numbers": ([" 1", "2.0", "3", "4"], [1, 2, 3, 4]),
     "numbers and floats": ([1, 2, 3, 4], [1.0, 2.0, 3.0, 4.0]),

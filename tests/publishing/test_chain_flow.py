@@ -14,7 +14,7 @@ import pytest
 
 import dalenius
 from dalenius.errors import InputError, NoSolutionError
-from tests.over_time import Years, buckets_of, values_in
+from tests.over_time import Years, buckets_of, files_in, values_in
 
 GROUPS = {"A": ["a1", "a2"], "B": ["b1", "b2", "b3"]}
 VALUES, SHARES = ["a1", "a2", "b1", "b2", "b3"], [0.3, 0.25, 0.2, 0.15, 0.1]
@@ -341,19 +341,14 @@ def test_extremes(change: str, tmp_path: Path) -> None:
 def test_everybody_leaves(tmp_path: Path) -> None:
     few = Few(tmp_path)
     few.year(FOUR)
-    before = state_of(tmp_path)
+    before = files_in(tmp_path)
     with pytest.raises(InputError, match="nobody would be in the release"):
         few.year("anna=cold", hold_back=True)  # the only one has to wait
     empty = pa.table({name: pa.array([], pa.string()) for name in ("id", "name", "value")})
     with pytest.raises(dalenius.DaleniusError):
         few.years.publish(empty)
-    assert state_of(tmp_path) == before
+    assert files_in(tmp_path) == before
     assert few.year(FOUR)
-
-
-def state_of(folder: Path) -> dict[str, bytes]:
-    """All files, whole."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def test_new_values_come_with_limits_of_their_own(tmp_path: Path) -> None:
