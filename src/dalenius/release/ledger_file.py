@@ -191,8 +191,11 @@ def frames_of(file: IO[bytes], key: LedgerKey) -> Iterator[bytes]:
         size = int.from_bytes(file.read(4))
         if not 16 <= size <= _LARGEST_FRAME:
             raise damaged()
+        sealed = file.read(size)
+        if len(sealed) < size:
+            raise damaged()
         try:
-            content = cipher.decrypt(number.to_bytes(12), file.read(size), head)
+            content = cipher.decrypt(number.to_bytes(12), sealed, head)
         except InvalidTag:
             raise damaged() from None
         if not content:
