@@ -25,6 +25,7 @@ Keys = npt.NDArray[np.uint64]
 
 _PIECE = 2**20  # rows that are compared at a time
 _PEOPLE_TO_COMPARE, _MANY_ROWS, _MANY_TIMES = 20, 200, 50
+_LAST_ASCII = 127
 _GIVE_THEM_ONE = "Give each of these rows a person, or leave them out."
 
 
@@ -114,11 +115,22 @@ def _folded(persons: pa.Array) -> pa.Array:
     """Texts in lower case, without blanks around them, and without ".0" behind a number; other types as they are."""
     if not _is_text(persons.type):
         return persons
-    lower = pc.ascii_lower if pc.all(pc.string_is_ascii(persons)).as_py() else pc.utf8_lower  # which takes longer
-    text = lower(pc.ascii_trim_whitespace(persons))
-    if pc.any(pc.match_substring(text, ".0")).as_py():
+    data = _bytes_of(persons)
+    is_ascii = not (data > _LAST_ASCII).any()
+    text = persons
+    if not is_ascii or (data <= ord(" ")).any():
+        text = pc.ascii_trim_whitespace(text)
+    if not is_ascii or ((data >= ord("A")) & (data <= ord("Z"))).any():
+        text = pc.ascii_lower(text) if is_ascii else pc.utf8_lower(text)
+    if (data == ord(".")).any() and pc.any(pc.match_substring(text, ".0")).as_py():
         text = pc.replace_substring_regex(text, r"^([0-9]+)\.0+$", r"\1")
     return text
+
+
+def _bytes_of(texts: pa.Array) -> npt.NDArray[np.uint8]:
+    """The bytes of some texts, and maybe of others that share their buffer."""
+    data = texts.buffers()[2]
+    return np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
 
 
 def _refuse_nulls(column: str, nulls: int, rows: int) -> None:
