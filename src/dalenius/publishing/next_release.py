@@ -300,6 +300,7 @@ class NextRelease:
         own: tuple[str, ...] = ()
         if self._new is not None:
             own = release_notes(self._new.arrangement, self._request, unused if self._said is None else ())
+            own = own if self._said is None else tuple(f"of the new people: {note}" for note in own)
         return (*followed.sentences(), *own)
 
     def followed(self, manifest: Manifest) -> Followed:
