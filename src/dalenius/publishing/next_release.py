@@ -287,6 +287,8 @@ class NextRelease:
     def concerns(self) -> tuple[Concern, ...]:
         """What was seen in the rows of new people, and of people whose values changed."""
         seen = self._new.concerns if self._new is not None else ()
+        if self._said is not None:
+            seen = tuple(replace(one, message=f"of the new people: {one.message}") for one in seen)
         moved = changed_values(self._moves.changed) if self._moves.changed else None
         return seen if moved is None else (*seen, moved)
 
