@@ -81,12 +81,21 @@ def persons_in(column: pa.Array) -> pa.Array:
     if pa.types.is_floating(column.type):
         nothing = pc.is_nan(column)
     elif _is_text(column.type):
+        if column.null_count == 0 and _all_have_letters(column):
+            return column
         nothing = pc.or_(pc.utf8_is_space(column), pc.equal(pc.binary_length(column), 0))
     else:
         return column
     if not pc.any(nothing).as_py():
         return column
     return pc.if_else(nothing, pa.scalar(None, column.type), column)
+
+
+def _all_have_letters(texts: pa.Array) -> bool:
+    """Whether no text is empty or has a blank, seen at once; if not, some may."""
+    lengths = pc.binary_length(texts)
+    data = _bytes_of(texts)
+    return bool(pc.min(lengths).as_py()) and not ((data <= ord(" ")) | (data > _LAST_ASCII)).any()
 
 
 def person_texts(column: pa.Array) -> pa.Array:

@@ -117,10 +117,11 @@ def _part(
 ) -> npt.NDArray[np.uint8]:
     """Some bytes of each text from a place on, and zeros behind its end."""
     windows = np.ndarray((len(data) - width + 1,), f"V{width}", data, strides=(1,))
-    taken = windows.take(starts + np.minimum(at, lengths)).view(np.uint8).reshape(len(starts), width)
-    left = np.clip(lengths - at, 0, width).astype(np.uint8)
+    taken = windows[starts + np.minimum(at, lengths)].view(np.uint8).reshape(len(starts), width)
+    left = np.clip(lengths - at, 0, width)
     if len(left) and int(left.min()) < width:
-        taken *= np.arange(width, dtype=np.uint8) < left[:, None]
+        masks = np.tri(width + 1, width, -1, np.uint8) * np.uint8(255)
+        taken &= masks.view(f"V{width}").ravel()[left].view(np.uint8).reshape(taken.shape)
     return taken
 
 
