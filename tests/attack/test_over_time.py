@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -251,8 +252,30 @@ class TestChains:
         assert found.movers.above_limit == 1
         assert found.movers.largest_ratio == pytest.approx(6 / 5)
         assert found.intersection.above == 0
-        assert [(one.code, str(one.severity)) for one in found.concerns] == [("moved", "note")]
-        assert str(found.advice) == "publish"
+        assert {one.code: str(one.severity) for one in found.concerns} == {"moved": "look", "bystanders": "look"}
+        assert str(found.advice) == "look at this first"
+
+    def test_bystanders_of_movers_are_as_enumeration_has_them(self, tmp_path: Path) -> None:
+        """Persons 4 to 7 have ague twice, bile and cold; 4 goes to ague and bile, beside person 20."""
+        new = made([4, 20], ["ague", "bile"], [1] * 2, "1/2")
+        movers = audit_releases(chain(tmp_path, left=[4], new=new)).movers
+        old = ["ague", "ague", "bile", "cold"]
+        worlds = [
+            (before, after)
+            for before in permutations(range(4))
+            for after in permutations(range(2))
+            if old[before[0]] != new.values[after[0]]
+        ]
+        shares = []
+        for place in (1, 2, 3):  # who stayed with person 4
+            of_old = Counter(old[before[place]] for before, _ in worlds)
+            shares.append(max(Fraction(count, len(worlds)) for count in of_old.values()))
+        of_new = Counter(new.values[after[1]] for _, after in worlds)
+        shares.append(max(Fraction(count, len(worlds)) for count in of_new.values()))
+        assert movers is not None
+        assert movers.bystanders == 4
+        assert movers.bystanders_above_limit == sum(share > Fraction(1, 2) for share in shares)
+        assert movers.bystanders_largest_ratio == pytest.approx(float(max(shares) / Fraction(1, 2)))
 
     def test_a_mover_whose_buckets_have_one_value_is_somebody_else(self, tmp_path: Path) -> None:
         first = made([0, 1, 2, 3], ["ague", "ague", "bile", "cold"], [1, 1, 2, 2], "1").write(tmp_path / "c1")

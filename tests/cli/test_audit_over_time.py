@@ -92,7 +92,10 @@ def test_a_chain_gives_nobody_away(run: Run) -> None:
     assert "Nobody is above a limit by intersecting these releases." in result.stdout
     found = json.loads(run("first", "second", "--json").stdout)
     assert (found["control"], found["one_bucket"], found["best_single_release"]) == (None, 3, 0)
-    assert list(found["movers"]) == ["people", "above_limit", "pinned", "contradicted", "largest_ratio"]
+    assert list(found["movers"]) == [
+        *["people", "above_limit", "pinned", "contradicted", "largest_ratio"],
+        *["bystanders", "bystanders_above_limit", "bystanders_largest_ratio"],
+    ]
     assert list(found["new_epoch"]) == ["people", "people_above_limit", "pinned", "expected"]
 
 

@@ -18,6 +18,8 @@ from dalenius.cli.main import main
 from dalenius.errors import ReleaseError
 from dalenius.policy.limits import LimitPolicy
 from dalenius.publishing.published import load
+from dalenius.release.folder import open_release
+from dalenius.release.writer import TableWriter
 from dalenius.verify.judge import verify
 from tests.chains import begin_chain, follow
 from tests.handmade import (
@@ -469,6 +471,39 @@ class TestPrevious:
         rewrite(tmp_path / "3", "st", changed)
         restate_hashes(tmp_path / "3")
         assert "chain" in failed(verify(tmp_path / "3", previous=tmp_path / "2"))
+
+
+def in_groups_of(folder: Path, group: int, rows: Callable[[list[Any]], list[Any]] = lambda rows: rows) -> None:
+    """Write ST again in row groups of so many rows, with other values."""
+    release = open_release(folder)
+    table = release.table("st")
+    values = rows(table.column(1).to_pylist())
+    table = table.set_column(1, table.schema.field(1), pa.array(values, table.schema.field(1).type))
+    writer = TableWriter(folder / "st.parquet", table.schema, "parquet", group, release.manifest.columns.bucket)
+    for batch in table.combine_chunks().to_batches():
+        writer.write(batch.columns)
+    writer.finish()
+    restate_hashes(folder)
+
+
+@pytest.mark.parametrize("groups", [(4, 4), (4, 8), (2, 2**17)])
+@pytest.mark.parametrize("tampered", [None, 0, 7, -1])
+def test_row_groups_that_are_the_same_byte_for_byte(
+    first: Path, tmp_path: Path, groups: tuple[int, int], tampered: int | None
+) -> None:
+    """Whichever row of the release before it is, another value is found, however both files are grouped."""
+    in_groups_of(first, groups[0])
+    folder = next_hospital(first).write(tmp_path / "second")
+    many = open_release(first).table("st").num_rows
+
+    def other(values: list[Any]) -> list[Any]:
+        if tampered is not None:
+            place = range(many)[tampered]
+            values[place] = next(value for value in values if value != values[place])
+        return values
+
+    in_groups_of(folder, groups[1], other)
+    assert verify(folder, previous=first)["chain"].passed == (tampered is None)
 
 
 def test_exposure_is_that_of_those_who_are_there(first: Path, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from dalenius.attack.over_time_scores import (
     new_epoch,
     score,
     weigh,
+    weigh_beside,
     weights_of,
 )
 from dalenius.errors import InputError, ReleaseError, UsageError
@@ -263,7 +264,30 @@ class _Attack:
                 pinned += int((one.pinned | two.pinned).sum())
                 nothing += int(one.nothing.sum())
                 ratio = max(ratio, one.ratio, two.ratio)
-        return Movers(len(moved), above, pinned, nothing, ratio)
+        return Movers(len(moved), above, pinned, nothing, ratio, *self._bystanders(moved, left, came))
+
+    def _bystanders(self, moved: Integers, left: Integers, came: Integers) -> tuple[int, int, float]:
+        """Who shares a bucket of the last release with a mover, how many of them are above a limit by any one mover,
+        and the largest belief by its limit."""
+        side = self._side
+        own = side.own[-1]
+        pairs = np.stack([side.people[moved, left[moved]], side.people[moved, came[moved]]], axis=1)
+        pairs = np.unique(np.concatenate([pairs, pairs[:, ::-1]]), axis=0)
+        pairs = pairs[np.isin(pairs[:, 0], own)]  # of the chain of the last release
+        of_movers = side.people[moved, -1]
+        people = np.bincount(side.alone, minlength=len(side.buckets.totals))
+        people -= np.bincount(of_movers[of_movers >= 0], minlength=len(people))
+        there = np.unique(pairs[:, 0])
+        most = int(side.buckets.totals.max())
+        (limits,), kind = limits_of_releases(side.releases[-1:], side.texts, [most] * 3)
+        above, ratio = np.zeros(len(people), bool), 0.0
+        for part in _parts(side.buckets, pairs[:, 0]):
+            some = pairs[part]
+            found = score(*weigh_beside(side.buckets, some[:, 0], some[:, 1], kind), len(some), limits, None)
+            flagged = some[found.above | found.above_group, 0]
+            above[flagged[people[flagged] > 0]] = True
+            ratio = max(ratio, found.ratio)
+        return int(people[there].sum()), int(people[above].sum()), ratio
 
 
 def _parts(buckets: Buckets, own: Integers) -> Iterator[slice]:

@@ -156,13 +156,20 @@ class ReleaseInTime:
 
 @dataclass(frozen=True)
 class Movers:
-    """People who are in another bucket of their chain than before: what is left of the old value and of the new one."""
+    """People who are in another bucket of their chain than before: what is left of the old value and of the new one.
+
+    Whoever shares a bucket with one of them, before or after, is a bystander: a value that the mover can hardly have is
+    more likely theirs. Of bystanders, those are looked at whose quasi-identifiers nobody shares in the last release.
+    """
 
     people: int
     above_limit: int
     pinned: int
     contradicted: int
     largest_ratio: float
+    bystanders: int
+    bystanders_above_limit: int
+    bystanders_largest_ratio: float
 
 
 @dataclass(frozen=True)
@@ -210,11 +217,24 @@ class OverTime:
             found.append(
                 Concern(
                     "moved",
-                    Severity.NOTE,
+                    Severity.LOOK,
                     f"of {self.movers.people:,} people whose bucket changed within a chain, "
                     f"{self.movers.above_limit:,} are above a limit with their old or their new value",
-                    "A value that changed is not the other one: limits of a chain are about the people who stayed.",
+                    "A value that changed is not the other one: limits of a chain are about people whose values stay.",
                     people=self.movers.above_limit,
+                    attacker="intersection",
+                )
+            )
+        if self.movers is not None and self.movers.bystanders_above_limit:
+            found.append(
+                Concern(
+                    "bystanders",
+                    Severity.LOOK,
+                    f"of {self.movers.bystanders:,} people in buckets that somebody moved from or to, "
+                    f"{self.movers.bystanders_above_limit:,} are above a limit: what the mover can hardly have is more "
+                    "likely theirs",
+                    "The fewer values change from one release to the next, the fewer people this is about.",
+                    people=self.movers.bystanders_above_limit,
                     attacker="intersection",
                 )
             )

@@ -178,6 +178,20 @@ def weigh(buckets: Buckets, evidence: Integers, kind: Any) -> tuple[Integers, In
     return owners[left], values[left], weights[left]
 
 
+def weigh_beside(buckets: Buckets, own: Integers, others: Integers, kind: Any) -> tuple[Integers, Integers, Weights]:
+    """Owner, value and weight: of somebody in a bucket that another person moved to, or from, from or to another one.
+
+    Of the V values of the other bucket, c are x: the mover has x in this one in V - c of V cases. So if n(x) values of
+    this bucket are x, somebody else in it has x in n(x) (sum over y of n(y) (V - c(y)) - (V - c(x))) cases.
+    """
+    owners, cells = buckets.cells(own)
+    values, counts = buckets.values[cells], buckets.counts[cells].astype(kind)
+    free = (buckets.totals[others][owners] - buckets.count(others[owners], values)).astype(kind)
+    weights = counts * (add_up(counts * free, owners, len(own))[owners] - free)
+    left = weights > 0
+    return owners[left], values[left], weights[left]
+
+
 def weights_of(keys: Integers, weights: Weights, wanted: Integers) -> Weights:
     """The weights of some keys among ascending ones; 0 where a key is not there."""
     if not len(keys):

@@ -192,6 +192,11 @@ def _sentences(result: OverTime) -> Iterator[str]:
             f"a limit with the old or the new one, {movers.pinned:,} have one left for either, and the largest belief "
             f"is {movers.largest_ratio:.2f} times its limit{nothing}."
         )
+        yield (
+            f"{movers.bystanders:,} people are in buckets that somebody moved from or to: "
+            f"{movers.bystanders_above_limit:,} are above a limit by that, by at most "
+            f"{movers.bystanders_largest_ratio:.2f} times."
+        )
 
 
 def _percent(share: float | None) -> str:

@@ -25,6 +25,7 @@ Keys = npt.NDArray[np.uint64]
 
 _PIECE = 2**20  # rows that are compared at a time
 _PEOPLE_TO_COMPARE, _MANY_ROWS, _MANY_TIMES = 20, 200, 50
+_LAST_ASCII = 127
 _GIVE_THEM_ONE = "Give each of these rows a person, or leave them out."
 
 
@@ -80,12 +81,21 @@ def persons_in(column: pa.Array) -> pa.Array:
     if pa.types.is_floating(column.type):
         nothing = pc.is_nan(column)
     elif _is_text(column.type):
+        if column.null_count == 0 and _all_have_letters(column):
+            return column
         nothing = pc.or_(pc.utf8_is_space(column), pc.equal(pc.binary_length(column), 0))
     else:
         return column
     if not pc.any(nothing).as_py():
         return column
     return pc.if_else(nothing, pa.scalar(None, column.type), column)
+
+
+def _all_have_letters(texts: pa.Array) -> bool:
+    """Whether no text is empty or has a blank, seen at once; if not, some may."""
+    lengths = pc.binary_length(texts)
+    data = _bytes_of(texts)
+    return bool(pc.min(lengths).as_py()) and not ((data <= ord(" ")) | (data > _LAST_ASCII)).any()
 
 
 def person_texts(column: pa.Array) -> pa.Array:
@@ -114,11 +124,22 @@ def _folded(persons: pa.Array) -> pa.Array:
     """Texts in lower case, without blanks around them, and without ".0" behind a number; other types as they are."""
     if not _is_text(persons.type):
         return persons
-    lower = pc.ascii_lower if pc.all(pc.string_is_ascii(persons)).as_py() else pc.utf8_lower  # which takes longer
-    text = lower(pc.ascii_trim_whitespace(persons))
-    if pc.any(pc.match_substring(text, ".0")).as_py():
+    data = _bytes_of(persons)
+    is_ascii = not (data > _LAST_ASCII).any()
+    text = persons
+    if not is_ascii or (data <= ord(" ")).any():
+        text = pc.ascii_trim_whitespace(text)
+    if not is_ascii or ((data >= ord("A")) & (data <= ord("Z"))).any():
+        text = pc.ascii_lower(text) if is_ascii else pc.utf8_lower(text)
+    if (data == ord(".")).any() and pc.any(pc.match_substring(text, ".0")).as_py():
         text = pc.replace_substring_regex(text, r"^([0-9]+)\.0+$", r"\1")
     return text
+
+
+def _bytes_of(texts: pa.Array) -> npt.NDArray[np.uint8]:
+    """The bytes of some texts, and maybe of others that share their buffer."""
+    data = texts.buffers()[2]
+    return np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
 
 
 def _refuse_nulls(column: str, nulls: int, rows: int) -> None:

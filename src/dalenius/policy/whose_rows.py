@@ -83,7 +83,8 @@ def changed_values(people: int) -> Concern:
         severity=Severity.LOOK,
         message=(
             f"{who} another value than in the release before, and {'is' if people == 1 else 'are'} in another bucket: "
-            "whoever sees that knows that the value is not the one it was, which can exceed a limit"
+            "whoever sees that knows that the value is not the one it was, which can exceed a limit, theirs or that of "
+            "people in these buckets"
         ),
         answer="See what it comes to: dalenius audit OLD NEW.",
         people=people,

@@ -31,6 +31,7 @@ _PARTS = 256
 _SHIFT = np.uint64(64 - 8)  # the first bits of a pseudonym say its part
 _HERE = np.dtype([("high", "<u8"), ("low", "<u4"), ("value", "<i4"), ("row", "<i8")])
 _AWAY, _STAYS, _MOVED = range(3)  # what became of somebody in the ledger
+_NOBODY = np.empty(0, ENTRY)
 _LOW = np.uint64(2**32 - 1)
 _KEY_BYTES = 8
 _MOST_RELEASES, _MOST_BUCKETS = 2**32 - 1, 2**32 - 1
@@ -224,16 +225,16 @@ def _places(wanted: npt.NDArray[np.void], entries: npt.NDArray[np.void]) -> tupl
 
 def _by_part(ledger: Ledger | None) -> Iterator[Entries]:
     """The entries of a ledger, part by part."""
-    rest, entries = np.empty(0, ENTRY), ledger.entries() if ledger is not None else iter(())
+    rest, entries = _NOBODY, ledger.entries() if ledger is not None else iter(())
     for part in range(_PARTS):
-        pieces = [rest]
+        pieces: list[Entries] = []
         while not len(rest) or int(rest["high"][-1] >> _SHIFT) <= part:
-            more = next(entries, None)
-            if more is None:
+            pieces += [rest] if len(rest) else []
+            rest = next(entries, _NOBODY)
+            if not len(rest):
                 break
-            pieces.append(more)
-            rest = more
-        joined = np.concatenate(pieces) if len(pieces) > 1 else rest
-        cut = int(np.searchsorted(joined["high"] >> _SHIFT, part, side="right"))
-        rest = joined[cut:]
-        yield joined[:cut]
+        first = np.uint64(part + 1) << _SHIFT if part + 1 < _PARTS else None
+        cut = int(np.searchsorted(rest["high"], first)) if first is not None and len(rest) else len(rest)
+        pieces += [rest[:cut]] if cut else []
+        rest = rest[cut:]
+        yield pieces[0] if len(pieces) == 1 else np.concatenate(pieces or [_NOBODY])

@@ -44,8 +44,9 @@ class TypedSource:
 
     def schema(self, columns: Sequence[str]) -> pa.Schema:
         """The types of the release before where it has the column."""
-        own = self._source.schema(columns)
-        return pa.schema([self._fields.get(field.name, field) for field in own])
+        others = [name for name in columns if name not in self._fields]
+        own = self._source.schema(others) if others else pa.schema([])
+        return pa.schema([self._fields[name] if name in self._fields else own.field(name) for name in columns])
 
     def batches(self, columns: Sequence[str], rows: int = BATCH_ROWS) -> Batches:
         """The rows in the order of the table."""

@@ -296,6 +296,8 @@ class NextRelease:
     def concerns(self) -> tuple[Concern, ...]:
         """What was seen in the rows of new people, and of people whose values changed."""
         seen = self._new.concerns if self._new is not None else ()
+        if self._said is not None:
+            seen = tuple(replace(one, message=f"of the new people: {one.message}") for one in seen)
         moved = changed_values(self._moves.changed) if self._moves.changed else None
         return seen if moved is None else (*seen, moved)
 
@@ -309,6 +311,7 @@ class NextRelease:
         own: tuple[str, ...] = ()
         if self._new is not None:
             own = release_notes(self._new.arrangement, self._request, unused if self._said is None else ())
+            own = own if self._said is None else tuple(f"of the new people: {note}" for note in own)
         return (*followed.sentences(), *own)
 
     def followed(self, manifest: Manifest) -> Followed:

@@ -159,13 +159,14 @@ class ReleaseFolder:
         *,
         rows: int = BATCH_ROWS,
         coded: bool = False,
+        first_group: int = 0,
     ) -> Generator[pa.RecordBatch, None, None]:
-        """The rows of one file of a table."""
+        """The rows of one file of a table; of Parquet, from a row group on."""
         with reading(name):
             if name.endswith(".csv"):
                 yield from self._csv_batches(table, name, columns, rows)
             else:
-                yield from self._parquet_batches(table, name, columns, rows, coded)
+                yield from self._parquet_batches(table, name, columns, rows, coded, first_group)
 
     def table(self, table: TableName) -> pa.Table:
         """A whole table, in memory."""
@@ -191,7 +192,7 @@ class ReleaseFolder:
             before = layout
 
     def _parquet_batches(
-        self, table: TableName, name: str, columns: Sequence[str] | None, rows: int, coded: bool
+        self, table: TableName, name: str, columns: Sequence[str] | None, rows: int, coded: bool, first_group: int
     ) -> Generator[pa.RecordBatch, None, None]:
         import pyarrow.parquet
 
@@ -213,7 +214,8 @@ class ReleaseFolder:
                     text = readable_as_dictionaries(file.metadata, text)
                     plain = {name: file.schema_arrow.field(name).type for name in text if name not in wanted}
             with pyarrow.parquet.ParquetFile(source, read_dictionary=text, **options) as file:
-                for batch in file.iter_batches(batch_size=rows, columns=chosen):
+                groups = range(first_group, file.metadata.num_row_groups)
+                for batch in file.iter_batches(batch_size=rows, row_groups=groups, columns=chosen):
                     _require_text(name, batch)
                     for part in _short_enough(batch, plain, self.memory.batch):
                         yield _spelled_out(part, plain)

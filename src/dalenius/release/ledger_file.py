@@ -98,24 +98,30 @@ def _encrypted(cipher: CipherContext, blocks: npt.NDArray[np.uint8]) -> npt.NDAr
 
 
 def _bytes_of(texts: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Where each text begins, and last where the last one ends, in the bytes of all of them; there are no nulls."""
-    wide = texts.cast(pa.large_string())
-    _, offsets, data = wide.buffers()
-    found = np.frombuffer(offsets, np.int64)[wide.offset : wide.offset + len(wide) + 1]
-    return found, np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+    """Where each text begins, and last where the last one ends, in the bytes of all of them; there are no nulls.
+
+    There are some bytes more behind the last text.
+    """
+    _, offsets, data = texts.buffers()
+    kind = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    found = np.frombuffer(offsets, kind)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
+    first, last = int(found[0]), int(found[-1])
+    own = np.zeros(last - first + _BLOCK, np.uint8)
+    if last > first:
+        own[: last - first] = np.frombuffer(data, np.uint8)[first:last]
+    return found - first, own
 
 
 def _part(
-    data: npt.NDArray[np.uint8],
-    starts: npt.NDArray[np.int64],
-    lengths: npt.NDArray[np.int64],
-    at: int,
-    width: int,
+    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], at: int, width: int
 ) -> npt.NDArray[np.uint8]:
     """Some bytes of each text from a place on, and zeros behind its end."""
-    places = np.arange(at, at + width)
-    taken = data.take(starts[:, None] + places, mode="clip")
-    taken *= places < lengths[:, None]
+    windows = np.ndarray((len(data) - width + 1,), f"V{width}", data, strides=(1,))
+    taken = windows[starts + np.minimum(at, lengths)].view(np.uint8).reshape(len(starts), width)
+    left = np.clip(lengths - at, 0, width)
+    if len(left) and int(left.min()) < width:
+        masks = np.tri(width + 1, width, -1, np.uint8) * np.uint8(255)
+        taken &= masks.view(f"V{width}").ravel()[left].view(np.uint8).reshape(taken.shape)
     return taken
 
 

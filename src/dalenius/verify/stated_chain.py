@@ -21,6 +21,7 @@ from dalenius.verify.findings import CHAIN, Report, plural, quote
 from dalenius.verify.release_files import Watch, check_hashes, table_is_there
 
 _BEFORE = "the release before"
+_CHUNK = 2**20
 
 
 def chain_problems(manifest: Manifest) -> Iterator[str]:
@@ -166,10 +167,11 @@ def _other_strata(now: Manifest, then: Manifest) -> Iterator[str]:
 def _compare_rows(release: ReleaseFolder, before: ReleaseFolder, watch: Watch, report: Report) -> None:
     """Row by row, as long as there are rows in the release before; the first that differs is told by its bucket."""
     names = release.schema("st").names
-    now = _Rows(_columns(release))
     file, bucket = release.name("st"), release.manifest.columns.bucket
     try:
-        for batch in _columns(before):
+        same = _same_groups(release, before)
+        now = _Rows(_columns(release, same))
+        for batch in _columns(before, same):
             watch.step(batch.num_rows)
             for part in now.as_many(batch.num_rows):
                 watch.step(part.num_rows)
@@ -209,9 +211,52 @@ class _Rows:
             yield part
 
 
-def _columns(release: ReleaseFolder) -> Iterator[pa.RecordBatch]:
+def _same_groups(release: ReleaseFolder, before: ReleaseFolder) -> int:
+    """How many row groups at the beginning of ST are the same, byte for byte: then so are their rows."""
+    names = [one.files("st")[0] for one in (release, before)]
+    if any(len(one.files("st")) > 1 for one in (release, before)) or not all(map(_is_parquet, names)):
+        return 0
+    ends = [_ends_of_groups(one, name) for one, name in zip((release, before), names, strict=True)]
+    same = next((place for place, (one, other) in enumerate(zip(*ends, strict=False)) if one != other), len(ends[1]))
+    same = min(same, len(ends[0]))
+    if not same:
+        return 0
+    last = max(end for _, _, end in ends[1][same - 1])
+    with release.store.open(names[0]) as one, before.store.open(names[1]) as other:
+        at = 0
+        while at < last:
+            wanted = min(_CHUNK, last - at)
+            if (content := one.read(wanted)) != other.read(wanted) or len(content) < wanted:
+                return 0  # the rows tell where
+            at += wanted
+    return same
+
+
+def _is_parquet(name: str) -> bool:
+    return name.endswith(".parquet")
+
+
+def _ends_of_groups(release: ReleaseFolder, name: str) -> list[list[tuple[int, int, int]]]:
+    """Of each row group, the rows, the first byte and the end of each column."""
+    import pyarrow.parquet  # here, because few releases need it
+
+    with release.open_file("st", name) as source:
+        metadata = pyarrow.parquet.read_metadata(source)
+    found = []
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        chunks = [group.column(place) for place in range(group.num_columns)]
+        begins = [one.dictionary_page_offset or one.data_page_offset for one in chunks]
+        found.append(
+            [(group.num_rows, at, at + one.total_compressed_size) for at, one in zip(begins, chunks, strict=True)]
+        )
+    return found
+
+
+def _columns(release: ReleaseFolder, first_group: int) -> Iterator[pa.RecordBatch]:
     """ST with the values of categories, and floating point by its bits, of which every NaN has the same."""
-    for batch in release.batches("st"):
+    files = release.files("st")
+    for batch in (batch for name in files for batch in release.batches_of("st", name, first_group=first_group)):
         columns = []
         for column in batch.columns:
             if pa.types.is_dictionary(column.type):
