@@ -135,14 +135,17 @@ def quality_picture(rows: Rows) -> Any:
     return _lines(points, "percent", "What it costs")
 
 
+_STROKES = altair.Legend(symbolType="stroke", symbolSize=500, symbolStrokeWidth=2, symbolStrokeColor="gray")
+
+
 def _lines(points: Rows, title: str, name: str) -> Any:
     base = altair.Chart(altair.InlineData(values=points)).encode(
         x=altair.X("release:Q", title="release", axis=altair.Axis(tickMinStep=1)),
         y=altair.Y("percent:Q", title=title),
         color=altair.Color("who:N", title=None, sort=None, legend=altair.Legend(labelLimit=260)),
-        strokeDash=altair.StrokeDash("what:N", title=None, sort=None, legend=altair.Legend(labelLimit=260)),
+        strokeDash=altair.StrokeDash("what:N", title=None, sort=None, legend=_STROKES),
     )
-    return base.mark_line(point=altair.OverlayMarkDef(size=22)).properties(title=name, width=330, height=280)
+    return base.mark_line(strokeWidth=2).properties(title=name, width=330, height=280)
 
 
 def main() -> None:
