@@ -51,7 +51,9 @@ def summary(found: dict[str, Any]) -> str:
     rows = found.get("rows", [])
     for name in dict.fromkeys(row["setting"] for row in rows):
         own = [row for row in rows if row["setting"] == name]
-        lines += [f"**{name}**", "", *_table(own), ""]
+        lines += [f"**{name}**", ""]
+        if any(row["method"] in METHODS for row in own):
+            lines += [*_table(own), ""]
         lines += _too_few([row for row in own if row["method"] not in METHODS])
     if checks := [row["audit"] for row in rows if "audit" in row]:
         lines += ["| releases | linked by audit | above a limit, audit | here | one value, audit | here |"]
@@ -67,7 +69,7 @@ def summary(found: dict[str, Any]) -> str:
 
 def _table(rows: Rows) -> list[str]:
     heads = ("releases", "", "people", "above a limit", "claims right", "allowed", "one value left", "of these right")
-    heads += ("moved", "of these above", "surplus", "MSE", "error of counts")
+    heads += ("moved", "of these above", "beside them", "of these above", "surplus", "MSE", "error of counts")
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for row in rows:
         if row["release"] not in SHOWN or row["method"] not in METHODS:
@@ -75,7 +77,8 @@ def _table(rows: Rows) -> list[str]:
         cells = [str(row["release"]), METHODS[row["method"]], f"{row['people']:,}", f"{row['above']:,}"]
         cells += [_share(row["claims_right"], row["claims"]), _share(row["limits"], row["claims"])]
         cells += [f"{row['pinned']:,}", _share(row["pinned_right"], row["pinned"])]
-        cells += [f"{row['moved']:,}", f"{row['moved_above']:,}"] if row["method"] == "chain" else ["-", "-"]
+        movers = [f"{row[key]:,}" for key in ("moved", "moved_above", "beside", "beside_above")]
+        cells += movers if row["method"] == "chain" else ["-"] * len(movers)
         cells += [f"{row['surplus']:.1%}", f"{row['mse']:.1f}", f"{row['error']:.1%}"]
         lines.append(f"| {' | '.join(cells)} |")
     return lines

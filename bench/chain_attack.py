@@ -51,15 +51,15 @@ class Beliefs:
     """What an attacker believes of everybody who puts together all that was published about them.
 
     A bucket that somebody stays in is one piece of evidence. Who is in another bucket of the chain has another value
-    than before, so what was known of them is put aside, and kept as what is known of their value before.
+    than before, so what was known of them is put aside, and kept as what is known of their value before. It tells about
+    the others of both buckets, too: what the mover hardly had, or has, is more likely theirs.
     """
 
     def __init__(self, people: int, values: int, is_chain: bool) -> None:
         self._is_chain = is_chain
         self._now = np.ones((people, values))
-        self._before = np.zeros((people, values))
         self._buckets = np.full(people, NOWHERE, np.int64)
-        self._old_value = np.full(people, NOWHERE, np.int64)
+        self._old = np.full(people, NOWHERE, np.int64)  # the bucket before
 
     def see(self, made: Made, people: Integers, values: Integers) -> dict[str, Any]:
         """Look at a further release, and say of how many people which is believed above its limit."""
@@ -71,17 +71,34 @@ class Beliefs:
         else:
             self._now[people] *= shares
             self._now[people] /= np.maximum(self._now[people].max(axis=1, keepdims=True), 1e-300)
-        moved = self._before[people].any(axis=1)
+        moved = self._old[people] != NOWHERE
         found = _found(self._now[people[~moved]], made.limits, values[~moved])
         found |= {"people": len(people), "moved": int(moved.sum()), "moved_above": 0, "moved_one_value": 0}
+        found |= {"beside": 0, "beside_above": 0}
         if moved.any():
-            found |= _of_moved(self._before[people[moved]], self._now[people[moved]], made.limits)
+            before = made.shares[self._old[people[moved]]]
+            found |= _of_moved(before, self._now[people[moved]], made.limits)
+            found |= self._beside(made, buckets[~moved])
         return found
+
+    def _beside(self, made: Made, buckets: Integers) -> dict[str, int]:
+        """Of the others, those in a bucket that somebody moved from or to, and those above a limit by one who moved."""
+        movers = np.flatnonzero(self._old != NOWHERE)
+        touched, above = np.zeros(len(made.counts), bool), np.zeros(len(made.counts), bool)
+        for own, other in ((self._old, self._buckets), (self._buckets, self._old)):
+            place = own[movers]
+            weights = made.shares[place] * (1 - made.shares[other[movers]])
+            mover = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+            size = made.counts[place].sum(axis=1, keepdims=True)
+            beliefs = (made.counts[place] - mover) / np.maximum(1, size - 1)
+            touched[place] = True
+            above[place[(beliefs > made.limits + ROUNDING).any(axis=1)]] = True
+        return {"beside": int(touched[buckets].sum()), "beside_above": int(above[buckets].sum())}
 
     def _follow(self, people: Integers, buckets: Integers, shares: Floats) -> None:
         came = self._buckets[people] == NOWHERE
         moved = ~came & (self._buckets[people] != buckets)
-        self._before[people[moved]] = self._now[people[moved]]
+        self._old[people[moved]] = self._buckets[people[moved]]
         self._now[people[came | moved]] = shares[came | moved]
         self._buckets[people] = buckets
 
