@@ -62,14 +62,12 @@ def summary(found: dict[str, Any]) -> str:
             cells = [f"{one['releases']}, {one['method']}", *(f"{number:,}" for number in one["figures"])]
             lines.append(f"| {' | '.join(cells)} |")
         lines.append("")
-    if found.get("costs"):
-        lines += [*table_of_costs(found["costs"]), ""]
     return "\n".join(lines)
 
 
 def _table(rows: Rows) -> list[str]:
-    heads = ("releases", "", "people", "above a limit", "claims right", "allowed", "one value left", "of these right")
-    heads += ("moved", "of these above", "beside them", "of these above", "surplus", "MSE", "error of counts")
+    heads = ["releases", "", "people", "above a limit", "claims right", "allowed", "one value left", "of these right"]
+    heads += ["moved", "of these above", "beside them", "of these above", "surplus", "MSE", "error of counts"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for row in rows:
         if row["release"] not in SHOWN or row["method"] not in METHODS:
@@ -178,6 +176,8 @@ def main() -> None:
         found["machine"] = machine()
         results.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     (asked.out / "chain.md").write_text(summary(found), encoding="utf-8")
+    if found.get("costs"):
+        (asked.out / "chain-costs.md").write_text("\n".join([*table_of_costs(found["costs"]), ""]), encoding="utf-8")
     save([attack_picture(found["rows"]), quality_picture(found["rows"])], asked.out / "chain")
     if asked.out == RESULTS:
         (DOCS / "images" / "bench-chain.svg").write_bytes((asked.out / "chain.svg").read_bytes())

@@ -40,14 +40,15 @@ def _tables(shape: Shape, rows: int, folder: Path) -> None:
     """A table of so many people, and the same with one in twenty of them gone and as many others there."""
     others = rows // TURNOVER
     write_table(shape, rows + others, folder / "all.parquet")
-    conditions = {1: f"r_ < {rows}", 2: f"(r_ >= {rows} or hash(r_) % {TURNOVER} > 0)"}
+    conditions = {
+        1: f"file_row_number < {rows}",
+        2: f"file_row_number >= {rows} OR hash(file_row_number) % {TURNOVER} > 0",
+    }
     with duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": str(folder / "spill")}) as connection:
         for number, condition in conditions.items():
-            connection.execute(
-                f"COPY (SELECT * EXCLUDE r_, 'P' || r_ AS id FROM (SELECT *, file_row_number AS r_ "
-                f"FROM read_parquet('{folder / 'all.parquet'}', file_row_number = true)) WHERE {condition}) "
-                f"TO '{folder / f'{number}.parquet'}' (FORMAT parquet, ROW_GROUP_SIZE 131072)"
-            )
+            numbered = connection.read_parquet(str(folder / "all.parquet"), file_row_number=True)
+            chosen = numbered.filter(condition).project("* EXCLUDE file_row_number, 'P' || file_row_number AS id")
+            chosen.write_parquet(str(folder / f"{number}.parquet"), row_group_size=2**17)
     (folder / "all.parquet").unlink()
 
 

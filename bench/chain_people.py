@@ -84,7 +84,8 @@ class Setting:
 
 def _plain(column: pa.ChunkedArray) -> npt.NDArray[np.generic]:
     found = column.combine_chunks()
-    return (found.cast(pa.string()) if pa.types.is_dictionary(found.type) else found).to_numpy(zero_copy_only=False)
+    found = found.cast(pa.string()) if pa.types.is_dictionary(found.type) else found
+    return np.asarray(found.to_numpy(zero_copy_only=False))
 
 
 def _other(values: Integers, everybody: Integers, rng: np.random.Generator) -> Integers:
