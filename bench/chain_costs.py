@@ -95,7 +95,7 @@ def table_of_costs(rows: Rows) -> list[str]:
     lines.append("|---" * 8 + "|")
     for row in rows:
         cells = [row["shape"], f"{row['rows']:,}", STEPS[row["step"]], f"{row['seconds']:.1f}", f"{row['ratio']:.2f}"]
-        ledger = f"{row['ledger_bytes'] / 1e6:,.0f} MB" if row["step"] in {"first", "after"} else ""
+        ledger = f"{row['ledger_bytes'] / 1e6:,.0f} MB" if row["step"] == "after" else ""
         cells += [f"{row['cpu']:.1f}", f"{row['peak_mib']:,.0f} MiB", ledger]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
