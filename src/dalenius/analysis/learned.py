@@ -202,9 +202,8 @@ def candidates_of(piece: Piece, number: int, kinds: Integers, most: int, columns
     slot_buckets = np.searchsorted(numbers, piece.slot_buckets[number])
     cells, counts = np.unique(slot_buckets * most + kinds, return_counts=True)
     buckets, values = np.divmod(cells, most)
-    fakes = (len(kinds) - len(bucket_of)) // max(1, len(numbers))
-    blocks = make_blocks(bucket_of, buckets, values, counts, fakes)
-    return Candidates(numbers, bucket_of.astype(np.int64), blocks, most, fakes, columns)
+    blocks = make_blocks(bucket_of, buckets, values, counts)
+    return Candidates(numbers, bucket_of.astype(np.int64), blocks, most, columns)
 
 
 def last_buckets(folder: ReleaseFolder) -> Integers:
