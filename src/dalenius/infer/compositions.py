@@ -77,7 +77,6 @@ class Compositions:
         """The buckets of every class."""
         return np.concatenate([np.zeros(0, dtype=np.int64), *(block.buckets for block in self.blocks)])
 
-
     def filling(self, buckets: Integers, rows: Integers) -> Filling:
         """How far classes are filled, from the number of every bucket and its rows."""
         classes, number = self.of(buckets), self.number

@@ -127,11 +127,11 @@ def negative_pairs(
         compositions = find_compositions(_coded_values(folder, values, held), first_buckets(folder.manifest.strata))
     except UnsupportedError as reason:
         return NegativePairs(len(values), notes=[f"{str(reason).rstrip('.')}: no negative associations are learned"])
-    fakes, filling = folder.manifest.adversary.fake_values, None
+    fakes = folder.manifest.adversary.fake_values
     if held is not None:
         there = np.flatnonzero(held)
         filling = compositions.filling(there, held[there])
-    elif fakes:
+    else:
         filling = compositions.with_fakes(fakes)
     association = Associations(compositions, filling)
     columns, notes = _columns(folder, least_expected * association.records.sum() / association.records.max())

@@ -17,9 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.infer.association import Filling
 from dalenius.infer.candidates import encode_column
-from dalenius.infer.compositions import Compositions, UnsupportedError, find_compositions, first_buckets
+from dalenius.infer.compositions import UnsupportedError, find_compositions, first_buckets
 from dalenius.infer.pooling import Associations
 from dalenius.infer.simulation import BucketSample
 from dalenius.model.estimate import Coverage, Estimate, GroupEstimate
@@ -59,7 +58,11 @@ class Learner:
         compositions = find_compositions(
             coded_values(tables, self._codes, self._text), first_buckets(folder.manifest.strata)
         )
-        self._association = Associations(compositions, _filling(tables, folder.manifest, compositions))
+        if tables.people_left:
+            filling = compositions.filling(*tables.filled_buckets())
+        else:
+            filling = compositions.with_fakes(folder.manifest.adversary.fake_values)
+        self._association = Associations(compositions, filling)
         keep_runs(tables, compositions.firsts, compositions.classes)
 
     def measure(self) -> Calibration:
@@ -263,7 +266,7 @@ def coded_values(
     Buckets without rows are left out.
     """
     with release_errors():
-        filled = _filled_buckets(tables)[0] if tables.people_left else None
+        filled = tables.filled_buckets()[0] if tables.people_left else None
         stream = tables.connection.table("st").project(f"b, {text} AS s")
         for batch in stream.to_arrow_reader(rows):
             buckets, texts = np.asarray(batch["b"]).astype(np.int64), batch["s"]
@@ -271,20 +274,6 @@ def coded_values(
                 there = np.isin(buckets, filled)
                 buckets, texts = buckets[there], texts.filter(pa.array(there))
             yield buckets, values.encode(texts)
-
-
-def _filling(tables: ReleaseTables, manifest: Manifest, compositions: Compositions) -> Filling | None:
-    """How far classes are filled with rows, if some values are nobody's."""
-    if tables.people_left:
-        with release_errors():
-            return compositions.filling(*_filled_buckets(tables))
-    return compositions.with_fakes(manifest.adversary.fake_values) if manifest.adversary.fake_values else None
-
-
-def _filled_buckets(tables: ReleaseTables) -> tuple[Integers, Integers]:
-    """The numbers of buckets with rows, ascending, and how many rows each has."""
-    found = tables.connection.execute("SELECT b, rows FROM sizes ORDER BY b").fetchnumpy()
-    return np.asarray(found["b"], np.int64), np.asarray(found["rows"], np.int64)
 
 
 def measured(tables: ReleaseTables, values: Dictionary, manifest: Manifest, text: str = _TEXT) -> Calibration:

@@ -19,6 +19,7 @@ from dalenius.tables.delimited import check_names
 from dalenius.tables.table_errors import query_errors, release_errors
 
 if TYPE_CHECKING:
+    from dalenius.infer.candidates import Integers
     from dalenius.tables.describe import Kind
 
 MOST_LISTED = 500
@@ -130,6 +131,14 @@ class ReleaseTables(AttachedTables):
             )
         if self.people_left:
             self.connection.execute("DELETE FROM sizes WHERE rows IS NULL")
+
+    def filled_buckets(self) -> tuple[Integers, Integers]:
+        """The numbers of the buckets with rows, ascending, and how many rows each has."""
+        import numpy as np  # imported here: other questions need no arrays
+
+        with release_errors():
+            found = self.connection.execute("SELECT b, rows FROM sizes ORDER BY b").fetchnumpy()
+        return np.asarray(found["b"], np.int64), np.asarray(found["rows"], np.int64)
 
     def _everything(self) -> str:
         return "qit, (SELECT s FROM st)"
