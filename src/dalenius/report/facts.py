@@ -143,7 +143,9 @@ def collect(
         raise UsageError("the release is in no chain, so no release precedes it", "Leave the earlier releases out.")
     by_people = before[0] is not None and before[0].persons is not None
     own = person if by_people else None  # of a release by rows, it is for the attackers alone
-    verdict = verify(folder, job=job, against=truth, table=table, person=own, memory=memory, progress=progress)
+    source: dict[str, Any] = {"against": truth, "table": table, "person": own}
+    follows = _directly_before(before[0], previous, earlier)
+    verdict = verify(folder, job=job, previous=follows, memory=memory, progress=progress, **source)
     facts = Facts.of(folder, verdict, from_raw_table=truth is not None or control is not None)
     facts = replace(facts, with_control=control is not None, head=head or ReportSection(), earlier=earlier)
     if audit:
@@ -171,6 +173,13 @@ def _earlier(folder: Path) -> Earlier:
     require_folder(folder)
     manifest = read_manifest(folder)
     return Earlier(manifest, hashlib.sha256((folder / FILE).read_bytes()).hexdigest())
+
+
+def _directly_before(manifest: Manifest | None, folders: Sequence[Path], earlier: Sequence[Earlier]) -> Path | None:
+    """The folder of the release on which this one says it follows, if it is among them."""
+    chain = manifest.chain if manifest is not None else None
+    found = [folder for folder, one in zip(folders, earlier, strict=True) if chain and one.sha256 == chain.previous]
+    return found[0] if found else None
 
 
 def _digest(folder: Path) -> str | None:
