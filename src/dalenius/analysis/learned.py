@@ -133,6 +133,11 @@ class Lesson:
                     "may be far off, with the wrong sign, and intervals do not know it. A release with more strata "
                     "would tell more."
                 )
+        if self._folder.manifest.surplus:
+            notes.append(
+                "Values of people who left stay in their buckets, unmarked. Leaving is taken to have nothing to do "
+                "with values: if it has, estimates are off by that."
+            )
         known = {column.name for column in self.columns}
         if silent := [repr(name) for name in self.sample.rows.column_names if name not in known]:
             notes.append(
