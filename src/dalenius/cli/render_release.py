@@ -46,7 +46,6 @@ def release_object(release: Release, out: Path | str, seconds: float) -> dict[st
         "gap": manifest.gap,
         "known_records": manifest.adversary.known_records,
         "fake_values": manifest.adversary.fake_values,
-        "chain": manifest.chain.model_dump(mode="json") if manifest.chain is not None else None,
         "strata": _strata_object(manifest),
         "values": _value_objects(manifest),
         "others": [
