@@ -24,8 +24,8 @@ from dalenius.verify.findings import SOURCE
 Twin = dict[str, Any]
 _LONGEST = 400  # characters of a message
 _NEW_EPOCH = (
-    "Consider a new epoch: publish without --after. Whoever has releases of both epochs can intersect them; dalenius "
-    "audit says what that would give away."
+    "Consider a new epoch: a first release again, with a new ledger. Whoever has releases of both epochs can intersect "
+    "them; dalenius audit estimates what that would give away."
 )
 NOT_MEASURED = "not-measured"
 
@@ -182,7 +182,10 @@ def _of_chain(twin: Twin) -> list[Concern]:
         answer = "Give all earlier releases of the chain, as they were published."
         concerns.append(Concern("not-preceding", Severity.LOOK, message, answer))
     if chain is not None and chain["new_epoch"]:
-        message = f"{part(chain['surplus'], chain['places'])} places in buckets are nobody's, more than a third"
+        message = (
+            f"{number(chain['surplus'])} of {plural(chain['places'], 'place')} in buckets are nobody's "
+            f"({chain['surplus_share']:.0%}), more than a third"
+        )
         concerns.append(Concern("surplus", Severity.NOTE, message, _NEW_EPOCH))
     return concerns
 
