@@ -92,8 +92,8 @@ def _commit(
     output: LocalOutput, ledger: OpenLedger, manifest: Manifest, request: PublishRequest, target: Path
 ) -> ReleaseFolder:
     """The release takes its place, and then the ledger; or neither does."""
-    ledger.wait()
     try:
+        ledger.wait()
         published = output.commit(manifest, request.signature(manifest))
     except BaseException:
         if digest_of_release(target) != manifest.digest:

@@ -89,6 +89,7 @@ class OpenLedger:
         """The release was not published: its ledger was never there."""
         with suppress(OSError):
             waiting(self._path).unlink(missing_ok=True)
+            self.key.forget()
 
 
 def waiting(path: Path) -> Path:
