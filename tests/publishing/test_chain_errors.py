@@ -83,6 +83,10 @@ OPTIONS = {
     "no release": (f"{CHAIN} --after nowhere --out r2", "has no manifest that can be read", "Give the folder"),
     "no ledger there": ("--person id --ledger none --after r1 --out r2", "the key of the ledger is not there", ".key"),
     "a folder": ("--person id --ledger vault --after r1 --out r2", "the path of the ledger is a folder", "a file"),
+    "a ledger for everybody": ("--person id --ledger r2/ledger --out r2", "the ledger is private, and would be", ""),
+    "a ledger that is the release": ("--person id --ledger r2 --out r2", "the ledger is private, and would be", ""),
+    "a ledger that is the table": ("--person id --ledger 2026.csv --out r2", "there is a ledger already", ""),
+    "a folder that is not there": ("--person id --ledger a/b/c --after r1 --out r2", "key of the ledger is not", ""),
     "a second first one": (f"{CHAIN} --out r2", "there is a ledger already", "--after"),
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
@@ -14,6 +16,7 @@ import pytest
 
 import dalenius
 from dalenius.errors import InputError, NoSolutionError
+from dalenius.publishing import description, local_output
 from tests.over_time import Years, buckets_of, files_in, values_in
 
 GROUPS = {"A": ["a1", "a2"], "B": ["b1", "b2", "b3"]}
@@ -380,3 +383,48 @@ def test_what_is_told_of_each_release(tmp_path: Path) -> None:
     )
     assert "3 of 6 values (50%) are nobody's any more" in notes
     assert "consider a new chain" in notes
+
+
+@pytest.mark.parametrize("options", [{}, {"fake_values": 1}], ids=str)
+def test_several_parts_and_row_groups(options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 64 and 256 rows, so that old buckets, and those of which rows are missing, begin and end anywhere."""
+    monkeypatch.setattr(description, "_GROUP_BITS", 6)
+    monkeypatch.setattr(local_output, "_PART_ROWS", 256)
+    population, book = Population(seed=2, people=1_000), Book()
+    years = Years(tmp_path, quasi_identifiers=["address", "area"], format="parts", **options)
+    for _ in range(3):
+        release = check_year(book, years, population)
+        assert len(list((release.path / "qit").iterdir())) == -(-release.qit.num_rows // 256) > 3
+        population.next_year()
+
+
+MANY = """
+import resource, sys
+import numpy as np
+import pyarrow as pa
+import dalenius
+
+def table(people, seed):
+    rng = np.random.default_rng(seed)
+    values = np.array([f"value {number}" for number in range(20)])
+    return pa.table({"person": pa.array(people).cast(pa.string()), "age": rng.integers(0, 100, len(people)),
+                     "area": rng.integers(0, 2000, len(people)), "value": values[people * 7919 % 100_003 % 20]})
+
+first = np.arange(300_000)
+second = np.concatenate([first[first % 10 > 0], np.arange(300_000, 340_000)])[::-1].copy()
+options = dict(sensitive="value", quasi_identifiers=["age", "area"], person="person", ledger="ledger", format="parts",
+               memory=640 * 2**20)
+one = dalenius.publish(table(first, 1), {"odds": 4}, out="r1", **options)
+two = dalenius.publish(table(second, 2), {"odds": 4}, out="r2", after="r1", **options)
+told = two.followed
+assert (told["stayed"], told["left"], told["new"], told["changed"]) == (270_000, 30_000, 40_000, 0), told
+assert two.verify(previous=one, against=table(second, 2), memory=640 * 2**20).verified
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def test_many_people_in_little_memory(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", MANY], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 640
+    assert (tmp_path / "ledger").stat().st_size < 330_000 * 30

@@ -282,7 +282,7 @@ def test_each_arrangement_of_a_tiny_bucket_comes_equally_often(tmp_path: Path) -
     """Four people, two of each value, published with many keys: each value for each of them in half of the releases."""
     once = people("ax bx cy dy")
     together: Counter[frozenset[Age]] = Counter()
-    number = 120
+    number = 60
     for seed in range(number):
         folder = tmp_path / str(seed)
         release = Years(folder, seed=seed).follow(once)

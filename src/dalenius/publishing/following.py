@@ -49,10 +49,13 @@ def publish_following(
     progress = progress or Silent()
     options, target = request.options, Path(os.path.abspath(out))  # noqa: PTH100 (links are not followed)
     after = Path(options.after) if options.after is not None else None
+    private = Path(os.path.abspath(options.ledger or ""))  # noqa: PTH100
+    if target in (private, *private.parents):
+        raise UsageError("the ledger is private, and would be in the folder of the release", "Give another --ledger.")
     before = open_release(after) if after is not None else None
     _refuse_neighbours(after, target)
     with (
-        open_ledger(Path(os.path.abspath(options.ledger or "")), after) as ledger,  # noqa: PTH100
+        open_ledger(private, after) as ledger,
         open_engine(request.table, options, request.budget) as engine,
         engine.output(str(target), options.force) as output,
     ):
@@ -92,8 +95,8 @@ def _commit(
     output: LocalOutput, ledger: OpenLedger, manifest: Manifest, request: PublishRequest, target: Path
 ) -> ReleaseFolder:
     """The release takes its place, and then the ledger; or neither does."""
-    ledger.wait()
     try:
+        ledger.wait()
         published = output.commit(manifest, request.signature(manifest))
     except BaseException:
         if digest_of_release(target) != manifest.digest:

@@ -190,7 +190,7 @@ class NewPeople:
         request, progress, policy = self._request, self._progress, self._policy
         if policy is not None:
             own = {text: limit for text, limit in policy.values.items() if text in values}
-            request = replace(request, limits=replace(policy, values=own))
+            request = request.limited(replace(policy, values=own))
         survey, policy = count(table, request, progress)
         concerns = look(table, survey, request, progress)
         arrangement = cut(table, survey, solve(survey, policy, request, progress), request, progress)

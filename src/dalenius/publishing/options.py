@@ -12,6 +12,7 @@ import random
 import re
 import secrets
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -153,6 +154,12 @@ class PublishRequest:
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
+
+    def limited(self, limits: LimitPolicy) -> PublishRequest:
+        """The same request with other limits: same key, and the memory that there was when it was made."""
+        other = copy(self)
+        object.__setattr__(other, "limits", limits)
+        return other
 
     @property
     def by_people(self) -> bool:

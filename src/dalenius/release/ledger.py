@@ -89,6 +89,7 @@ class OpenLedger:
         """The release was not published: its ledger was never there."""
         with suppress(OSError):
             waiting(self._path).unlink(missing_ok=True)
+            self.key.forget()
 
 
 def waiting(path: Path) -> Path:
@@ -247,6 +248,7 @@ def _locked(path: Path) -> Iterator[None]:
     with writable("the ledger", "--ledger"):
         if path.is_dir():
             raise UsageError("the path of the ledger is a folder", "Give --ledger a file.")
+        new_parents = [parent for parent in path.parents if not parent.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
         name = path.with_name(f".{path.name}.lock")
         file = os.fdopen(os.open(name, os.O_RDWR | os.O_CREAT, OWNER), "wb")
@@ -265,3 +267,5 @@ def _locked(path: Path) -> Iterator[None]:
         finally:
             with suppress(OSError):
                 name.unlink()
+                for parent in new_parents:  # folders that were made for a ledger that is not there
+                    parent.rmdir()

@@ -54,17 +54,25 @@ class LedgerKey:
 
     def __init__(self, secret: bytes, file: Path | None = None) -> None:
         self._secret, self._file = secret, file
+        self._written: Path | None = None
 
     def keep(self) -> None:
         """Write a new key to its file, which only its owner can read."""
         if self._file is None:
             return
-        with os.fdopen(os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER), "wb") as file:
+        descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER)
+        self._written = self._file
+        with os.fdopen(descriptor, "wb") as file:
             file.write(self._secret.hex().encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
         sync(self._file.parent)
         self._file = None
+
+    def forget(self) -> None:
+        """Remove the file of a key that was new: no ledger was written with it."""
+        if self._written is not None:
+            self._written.unlink(missing_ok=True)
 
     def derive(self, purpose: bytes, salt: bytes = b"") -> bytes:
         """A key for one purpose."""
