@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,7 @@ from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
 from dalenius.release.ledger import OpenLedger
 from dalenius.release.ledger_file import Belongs, Entries
 from dalenius.release.manifest import Manifest
+from dalenius.release.strata_entries import MOST_SURPLUS
 from dalenius.release.two_tables import TableFile, Tables
 from dalenius.strata.growing import MARGIN
 from dalenius.tables.arrays import arrow_array
@@ -74,14 +76,14 @@ class Followed:
                 "whoever can tell them from values of people infers more than the limits say"
             )
         if self.surplus:
-            share = self.surplus / self.places
+            share = Fraction(self.surplus, self.places)
             advice = ""
             if share > MOST_SURPLUS:
                 advice = (
                     ". Counts get worse with it: consider a new chain, whose price is that both can be compared "
                     "('dalenius audit' estimates it)"
                 )
-            yield f"{self.surplus:,} of {self.places:,} values ({share:.0%}) are nobody's any more{advice}"
+            yield f"{self.surplus:,} of {self.places:,} values ({float(share):.0%}) are nobody's any more{advice}"
 
     def as_object(self) -> dict[str, int]:
         """For JSON."""
@@ -98,9 +100,6 @@ class Followed:
             "surplus": self.surplus,
             "places": self.places,
         }
-
-
-MOST_SURPLUS = 1 / 3  # of the values of a release: from here on a new chain is worth its price
 
 
 class NextRelease:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated
 
 from pydantic import Field
 
 from dalenius.release.two_tables import Count, Entry, Ratio
 
+MOST_SURPLUS = Fraction(1, 3)  # of places: beyond it buckets are half as large again as their people need
 MOST_IN_A_BUCKET = 2**31 - 1  # known records or fake values: with any size of a bucket, sums fit into 64 bits
 
 

@@ -16,13 +16,13 @@ from dalenius.model.exposure import TypicalError
 from dalenius.query.workload import workload_object
 from dalenius.release.manifest import FILE, Cut, GroupEntry, Leaf, Manifest, Strata, Value
 from dalenius.release.release_views import all_tables
+from dalenius.release.strata_entries import MOST_SURPLUS
 from dalenius.report.facts import Facts
 from dalenius.report.statements import NOT_MEASURED, own_concerns
 from dalenius.verify.findings import verdict_object
 from dalenius.verify.stated_people import about
 
 FORMAT = 2
-MOST_SURPLUS = Fraction(1, 3)  # of places: beyond it buckets are half as large again as their people need
 _ONCE = frozenset({"exposure", "verdict", "findings"})  # of the whole report; those of its parts would contradict them
 
 

@@ -291,7 +291,7 @@ def fakes(release: Twin, audit: Twin | None) -> list[str]:
     sigma = release["fake_values"]
     surplus = release["chain"]["surplus"] if release["chain"] is not None else 0
     if not sigma:
-        whose = ", or did" if surplus else ""
+        whose = ", or did, or fills up a bucket of new people" if surplus else ""
         return [f"There are no fake values: every sensitive value in the release belongs to somebody{whose}."]
     every = sigma * release["buckets"]
     total = release["rows"] + surplus + every
