@@ -370,6 +370,8 @@ class TestLinks:
         sums = found.intersection
         assert (dict(found.linked), sums.people, sums.expected, found.control) == ({2: 0}, 0, None, None)
         assert found.best_single_release == 0
+        assert [concern.code for concern in found.concerns] == ["nobody-linked"]
+        assert str(found.advice) == "look at this first"
 
     def test_a_bucket_counts_once(self) -> None:
         people = np.array([[1, 5, 1], [2, -1, 2], [3, 3, 3]])

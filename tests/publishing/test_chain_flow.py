@@ -252,6 +252,18 @@ def test_who_changes_and_changes_back_is_new_each_time(tmp_path: Path) -> None:
     codes = [[concern.code for concern in release.concerns] for release in few.years.releases]
     assert ["changed-values" in one for one in codes] == [False, True, True]
     assert few.years.releases[1].concerns[0].people == 1
+    assert [str(concern.severity) for concern in few.years.releases[1].concerns[:1]] == ["look"]
+
+
+def test_most_values_changed_may_mean_that_others_are_compared(tmp_path: Path) -> None:
+    """As with a number of rows for a person: it is unique, and somebody else's each year."""
+    few = Few(tmp_path)
+    few.year(FOUR)
+    few.year("anna=cold bert=flu carl=cold dora=cold emil=flu")
+    found = next(one for one in few.years.releases[1].concerns if one.code == "changed-values")
+    assert (found.people, str(found.severity)) == (3, "stop")
+    assert "3 people have another value than in the release before, of 4 who were there" in found.message
+    assert "Does --person name who people are?" in found.answer
 
 
 def test_who_comes_back_has_the_old_bucket_or_a_new_one(tmp_path: Path) -> None:

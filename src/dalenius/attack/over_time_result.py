@@ -201,6 +201,16 @@ class OverTime:
     def concerns(self) -> tuple[Concern, ...]:
         """What to know before the next release is published, the heaviest first."""
         found, sums = [], self.intersection
+        if not sums.people and not (self.movers is not None and self.movers.people):
+            found.append(
+                Concern(
+                    "nobody-linked",
+                    Severity.LOOK,
+                    "nobody was linked: no combination of quasi-identifiers is that of one person in two releases",
+                    "An attacker may know more. If numbers grow, say so (--advance age=1), or link by columns that "
+                    "stay what they are (--link).",
+                )
+            )
         if sums.above:
             found.append(
                 Concern(

@@ -75,18 +75,22 @@ def earlier_releases(number: int, person: str | None) -> Concern:
     )
 
 
-def changed_values(people: int) -> Concern:
+def changed_values(people: int, of: int) -> Concern:
     """People who move to another bucket of a chain of releases, because they have another value than before."""
     who = "1 person has" if people == 1 else f"{people:,} people have"
+    most = 2 * people > of
     return Concern(
         code="changed-values",
-        severity=Severity.LOOK,
+        severity=Severity.STOP if most else Severity.LOOK,
         message=(
-            f"{who} another value than in the release before, and {'is' if people == 1 else 'are'} in another bucket: "
-            "whoever sees that knows that the value is not the one it was, which can exceed a limit, theirs or that of "
-            "people in these buckets"
+            f"{who} another value than in the release before{f', of {of:,} who were there' if most else ''}, and "
+            f"{'is' if people == 1 else 'are'} in another bucket: whoever sees that knows that the value is not the "
+            "one it was, which can exceed a limit, theirs or that of people in these buckets"
         ),
-        answer="See what it comes to: dalenius audit OLD NEW.",
+        answer=(
+            "See what it comes to: dalenius audit OLD NEW."
+            + (" Does --person name who people are? A chain protects values that stay what they are." if most else "")
+        ),
         people=people,
     )
 

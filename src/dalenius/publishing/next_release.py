@@ -300,8 +300,10 @@ class NextRelease:
         seen = self._new.concerns if self._new is not None else ()
         if self._said is not None:
             seen = tuple(replace(one, message=f"of the new people: {one.message}") for one in seen)
-        moved = changed_values(self._moves.changed) if self._moves.changed and not self._held_back else None
-        return seen if moved is None else (*seen, moved)
+        moves = self._moves
+        if not moves.changed or self._held_back:
+            return seen
+        return (*seen, changed_values(moves.changed, moves.stayed + moves.returned + moves.changed))
 
     @property
     def error(self) -> TypicalError | None:
