@@ -6,7 +6,7 @@ RUN := $(UV) run --frozen
 JOBS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint types imports docs unit wheel browser jre r format reproduce fuzz bench-solvers bench-publish bench-analysis bench-peers bench-attacks bench-strata bench-coverage bench-figures bench-groups bench-people bench-studio bench-startup bench-spark lock clean
+.PHONY: help setup demo test test-all lint types imports docs unit wheel browser jre r format reproduce fuzz bench-solvers bench-publish bench-analysis bench-peers bench-attacks bench-strata bench-coverage bench-figures bench-groups bench-people bench-chain bench-studio bench-startup bench-spark lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -90,6 +90,9 @@ bench-groups: setup ## Limits on groups of diagnoses and on bands of numbers; DA
 
 bench-people: setup ## Rows taken for people, and releases by people; DATA=folder of Diabetes-130, ARGS=--no-scale for less
 	@$(RUN) --group bench python -m bench.people $(DATA) $(ARGS)
+
+bench-chain: setup ## Twenty releases of the same people, anew and as a chain; DATA=folder of census and Adult, ARGS=--no-costs
+	@$(RUN) --group bench python -m bench.chain $(DATA) $(ARGS)
 
 bench-figures: setup ## How far off means and quantiles of made-up incomes are; writes bench/results/
 	@$(RUN) --group bench python -m bench.figures $(ARGS)

@@ -207,7 +207,7 @@ def test_a_run_of_buckets_is_decoded_as_all_are(most: int, tmp_path: Path, monke
 
 def test_runs_have_all_sizes_in_proportion() -> None:
     sizes = np.repeat([2, 3, 7], [3000, 2000, 100])
-    found = Outline(np.arange(len(sizes)) + 1, sizes, sizes, True, np.zeros_like(sizes))
+    found = Outline(np.arange(len(sizes)) + 1, sizes, sizes, True, np.zeros_like(sizes), sizes)
     windows = Windows.draw(found, 1270, np.random.default_rng(0))
     assert {group: number for group, (_, number) in windows.runs.items()} == {(0, 2): 300, (0, 3): 200, (0, 7): 10}
     for (_, size), (first, number) in windows.runs.items():
@@ -219,7 +219,7 @@ def test_runs_have_all_sizes_in_proportion() -> None:
 def test_runs_of_many_strata_leave_some_out() -> None:
     """A bucket of each of a thousand strata would be more than there is room for."""
     sizes = np.full(10_000, 5)
-    found = Outline(np.arange(len(sizes)) + 1, sizes, sizes, True, np.arange(len(sizes)) // 10)
+    found = Outline(np.arange(len(sizes)) + 1, sizes, sizes, True, np.arange(len(sizes)) // 10, sizes)
     windows = Windows.draw(found, 1000, np.random.default_rng(0))
     assert 100 < len(windows.runs) < 300
     assert windows.inside.sum() == len(windows.runs)

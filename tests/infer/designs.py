@@ -48,9 +48,8 @@ def candidates_of(held: LISTS, sizes: Sequence[int], values: int, columns: Seque
     cells = [(bucket, value, list(own).count(value)) for bucket, own in enumerate(held) for value in sorted(set(own))]
     buckets, of, counts = np.array(cells, np.int64).T
     bucket_of = np.repeat(np.arange(len(sizes)), sizes)
-    fakes = len(held[0]) - sizes[0]
-    blocks = make_blocks(bucket_of, buckets, of, counts, fakes)
-    return Candidates(np.arange(len(sizes)) + 1, bucket_of, blocks, values, fakes, tuple(columns))
+    blocks = make_blocks(bucket_of, buckets, of, counts)
+    return Candidates(np.arange(len(sizes)) + 1, bucket_of, blocks, values, tuple(columns))
 
 
 def column(codes: Sequence[int] | Integers, *, ordered: bool = False, name: str = "q") -> Column:

@@ -23,7 +23,7 @@ def test_blocks_hold_every_bucket_once() -> None:
     cells = np.array([(b, v, c) for b, counts in sorted(held.items()) for v, c in sorted(counts.items())])
     seen: dict[int, dict[int, int]] = {}
     rows: list[int] = []
-    for block in make_blocks(bucket_of, cells[:, 0], cells[:, 1], cells[:, 2], 0):
+    for block in make_blocks(bucket_of, cells[:, 0], cells[:, 1], cells[:, 2]):
         for place, bucket in enumerate(block.buckets.tolist()):
             seen[bucket] = dict(zip(block.values[place].tolist(), block.counts[place].tolist(), strict=True))
             rows += block.rows[place].tolist()

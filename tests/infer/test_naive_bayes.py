@@ -17,8 +17,8 @@ def candidates(agree: float, rows: int = 4000, values: int = 8, size: int = 4) -
     codes = np.where(rng.random(rows) < agree, truth, rng.integers(0, values, rows)).astype(np.int32)
     bucket_of = np.repeat(np.arange(buckets), size)
     cells = np.sort(held, axis=1).ravel()
-    parts = make_blocks(bucket_of, bucket_of, cells, np.ones(rows, np.int64), 0)
-    return Candidates(np.arange(buckets) + 1, bucket_of, parts, values, 0, (Column("z", codes, values),)), truth
+    parts = make_blocks(bucket_of, bucket_of, cells, np.ones(rows, np.int64))
+    return Candidates(np.arange(buckets) + 1, bucket_of, parts, values, (Column("z", codes, values),)), truth
 
 
 def accuracy(made: Candidates, beliefs: list[np.ndarray], truth: np.ndarray) -> float:

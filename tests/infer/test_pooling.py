@@ -224,7 +224,8 @@ def test_fakes_in_strata_widen_the_interval() -> None:
     slots = [np.array([[8.0, 4, 4], [4, 8, 4]]), np.array([[4.0, 8, 4], [8, 4, 4]])]
     blocks = tuple(Block(np.arange(3), part, np.array([4, 4])) for part in slots)
     matching, wanted = np.array([[5.0, 6, 4, 7]] * 3), np.array([[1.0, 0, 0], [0, 0, 0], [1, 1, 1]])
-    fake = Associations(Compositions(blocks, np.arange(4) + 1, np.arange(4)), 1)
+    compositions = Compositions(blocks, np.arange(4) + 1, np.arange(4))
+    fake = Associations(compositions, compositions.with_fakes(1))
     assert fake.records == pytest.approx(np.array([24, 24, 16]) * 3 / 4)
     posterior = fake.posterior(matching, wanted)
     assert posterior.mean[1:] == pytest.approx([0, 22], abs=1e-4)

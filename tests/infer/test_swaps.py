@@ -58,7 +58,7 @@ def test_fakes_are_rows_that_nobody_is() -> None:
     rows, slots = np.repeat(np.arange(DRAWS), 2), np.repeat(np.arange(DRAWS), 4)
     whole = np.concatenate([np.tile(table, (DRAWS, 1)), np.tile(fake, (DRAWS * fakes, 1))])
     values = np.tile(held, DRAWS)
-    drawn = values[Swaps(rows, slots, fakes).draw(values, fits_of(whole), 60, random)]
+    drawn = values[Swaps(rows, slots).draw(values, fits_of(whole), 60, random)]
     seen = Counter(tuple(line) for line in drawn[: DRAWS * 2].reshape(-1, 2).tolist())
     expected: dict[tuple[int, ...], float] = defaultdict(float)
     for given, share in enumerated(np.vstack([table, fake, fake]), held, [0, 1, 2, 3]).items():
@@ -87,7 +87,7 @@ def test_what_a_bucket_has_never_changes(fakes: int) -> None:
     rows, slots = np.repeat(np.arange(200), sizes), np.repeat(np.arange(200), sizes + fakes)
     values = random.integers(0, 5, len(slots))
     table = random.normal(scale=3.0, size=(len(slots), 5))
-    drawn = Swaps(rows, slots, fakes).draw(values, fits_of(table), 7, random)
+    drawn = Swaps(rows, slots).draw(values, fits_of(table), 7, random)
     assert sorted(drawn.tolist()) == list(range(len(slots)))
     assert (slots[drawn[: len(rows)]] == rows).all()
     assert (slots[drawn[len(rows) :]] == np.repeat(np.arange(200), fakes)).all()

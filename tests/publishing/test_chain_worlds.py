@@ -6,7 +6,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise, permutations
+from itertools import pairwise, permutations, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -158,6 +158,28 @@ def random_history(draw: random.Random) -> list[People]:
     years = [{name: one for name, one in everybody.items() if draw.random() < 2 / 3} for _ in range(3)]
     first = {**years[0], **{name: everybody[name] for name in "abc"}}
     return [first, {**years[1], "a": everybody["a"]}, {**years[2], "b": everybody["b"]}]
+
+
+@pytest.mark.parametrize("few", ["hold_back", "counterfeits"])
+@pytest.mark.parametrize("new", [1, 2, 3])
+def test_few_new_people_wait_or_are_filled_up_whatever_their_values_are(tmp_path: Path, few: str, new: int) -> None:
+    """Else whoever sees that they had to would know that one of them has a rare value."""
+    values = ["flu"] * 12 + ["cold"] * 6 + ["gout"] * 2
+    limits = {"values": {"flu": "3/4", "cold": "1/2", "gout": "1/4"}}
+    first = {f"p{number}": (number, value) for number, value in enumerate(values)}
+    shown = defaultdict(set)
+    for number, chosen in enumerate(product(["flu", "cold", "gout"], repeat=new)):
+        years = Years(tmp_path / str(number), limits, seed=number)
+        years.follow(first)
+        added = {f"q{place}": (100 + place, value) for place, value in enumerate(chosen)}
+        manifest = years.follow({**first, **added}, **{few: True}).manifest
+        assert manifest.chain is not None
+        counts = tuple((value.value, value.count, value.worst.count, value.worst.size) for value in manifest.values)
+        fit = all(chosen.count(value) <= many for value, many in {"flu": 3, "cold": 2, "gout": 1}.items())
+        is_usual = few == "hold_back" or fit  # among so many that the rarest value is there once
+        shown[is_usual].add((counts, manifest.chain.held_back, manifest.chain.surplus, str(manifest.setting)))
+    assert len(shown[True]) == 1
+    assert shown[False].isdisjoint(shown[True])
 
 
 @pytest.mark.parametrize("seed", range(examples(40)))

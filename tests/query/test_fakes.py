@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import InputError, UsageError
-from dalenius.infer.association import Association
+from dalenius.infer.association import Association, Filling
 from dalenius.infer.compositions import find_compositions
 from dalenius.query.bitsets import Answerer, CodedRelease, CodedTable
 from dalenius.query.count import Counter
@@ -213,7 +213,7 @@ def test_where_rows_are_that_match(fakes: int, mean: float) -> None:
     rows = np.bincount(classes, minlength=number) * size / (size + fakes)
     errors = (np.array(matching) - np.array(expected)).mean(axis=0)
     assert (np.abs(errors) < 4.5 * np.sqrt(rows * mean * (1 - mean) / 200)).all()
-    association = Association(block.slots, block.buckets, fakes)
+    association = Association(block.slots, found.with_fakes(fakes))
     posterior = association.posterior(np.array(matching, dtype=np.float64), np.array(wanted))
     within = (np.floor(posterior.low) <= truth) & (truth <= np.ceil(posterior.high))
     assert within.mean() >= 0.95
@@ -234,7 +234,7 @@ def test_learning_without_association_is_the_estimate_of_buckets() -> None:
     found = find_compositions([(publisher.buckets[by_bucket].astype(np.int64) + 1, publisher.values[by_bucket])])
     a, c = (np.bincount(publisher.buckets[mask], minlength=buckets) for mask in (matches, publisher.values == 0))
     every = size + fakes
-    association = Association(found.blocks[0].slots, found.buckets, fakes)
+    association = Association(found.blocks[0].slots, found.with_fakes(fakes))
     matching = np.array([[float(matches.sum())]])
     means, variances = association.moments_given(matching, np.eye(3)[:1], np.array([share * (1 - share)]), np.zeros(1))
     assert means[0, 0] == pytest.approx((a * c / every).sum())
@@ -243,8 +243,8 @@ def test_learning_without_association_is_the_estimate_of_buckets() -> None:
 
 
 def test_all_values_and_no_values_are_learned_exactly() -> None:
-    slots, buckets = np.array([[4.0, 2, 0, 6], [3, 3, 3, 3]]), np.array([3, 4])
-    association = Association(slots, buckets, 1)
+    slots, rows = np.array([[4.0, 2, 0, 6], [3, 3, 3, 3]]), np.array([9.0, 8])
+    association = Association(slots, Filling(np.array([3.0, 4]), rows, rows))
     assert association.records == pytest.approx(np.array([4, 2, 0, 6]) * 3 / 4 + 3 * 2 / 3)
     posterior = association.posterior(np.array([[5.0, 2]] * 2), np.array([[0.0] * 4, [1.0] * 4]))
     assert posterior.mean == pytest.approx([0, 7], abs=1e-9)
@@ -318,10 +318,10 @@ def test_matched_at_random_the_intervals_hold() -> None:
     assert found.learned.coverage >= 0.95
 
 
-def test_buckets_with_unequal_fakes_are_refused() -> None:
+def test_buckets_with_fewer_values_than_rows_are_refused() -> None:
     ones: Integers = np.array([1, 2], dtype=np.int64)
     table = CodedTable((ones,), ones, (3,), 3)
-    with pytest.raises(UsageError, match="differ in the number of values"):
-        Answerer(table, CodedRelease((ones,), ones, np.array([1, 2, 2]), np.array([1, 2, 0])))
-    with pytest.raises(UsageError, match="differ in the number of values"):
+    with pytest.raises(UsageError, match="fewer values than rows"):
         Answerer(table, CodedRelease((ones,), np.array([1, 1]), np.array([1]), np.array([1])))
+    with pytest.raises(UsageError, match="not in ST"):
+        Answerer(table, CodedRelease((ones,), ones, np.array([1, 1]), np.array([1, 2])))

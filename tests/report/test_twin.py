@@ -31,7 +31,7 @@ from tests.report.releases import published
 KEYS = [
     *["format", "program", "title", "dataset", "controller", "purpose", "made_on", "verdict", "findings", "exposure"],
     *["count_error", "from_raw_table", "with_control", "holds", "release", "other_files", "verify", "audit"],
-    *["audit_note", "workload", "workload_note"],
+    *["audit_note", "workload", "workload_note", "earlier"],
 ]
 
 

@@ -165,16 +165,16 @@ class _Slots:
         self.learned, self._rows = learned, len(piece)
         numbers, bucket_of = np.unique(piece.buckets, return_inverse=True)
         slot_buckets = np.searchsorted(numbers, piece.slot_buckets[number])
-        self._fakes = (len(slot_buckets) - len(bucket_of)) // max(1, len(numbers))
-        self._swaps = Swaps(bucket_of.astype(np.int64), slot_buckets, self._fakes)
+        self._fakes = np.bincount(slot_buckets) - np.bincount(bucket_of)
+        self._swaps = Swaps(bucket_of.astype(np.int64), slot_buckets)
         self._standing = learned.kinds.standing(piece.slots[number])
         self._sweeps = SWEEPS if learned.regression is not None else 0
-        if self._fakes:
+        if self._fakes.any():
             self._shares = np.log(learned.shares(strata))
 
     def draw(self, logits: Singles, random: np.random.Generator) -> Integers:
-        """A slot for every row; fakes are what nobody gets."""
-        if self._fakes:  # of every bucket as many rows more
+        """A slot for every row; what is nobody's is left."""
+        if self._fakes.any():  # further rows, bucket by bucket
             logits = np.concatenate([logits, np.repeat(self._shares, self._fakes, axis=0).astype(np.float32)])
         fits = partial(self._standing.logits, logits)
         return self._swaps.draw(self._standing.codes, fits, self._sweeps, random)[: self._rows]

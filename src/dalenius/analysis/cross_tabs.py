@@ -269,7 +269,8 @@ class _Cells:
         drawn = draw_outcomes(folder, sensitive, identifiers, draws=draws, seed=seed, lesson=lesson, progress=progress)
         coded_columns = {name: coded(drawn, name, bins.get(name), levels.get(name)) for name in both}
         self._rows, self._columns = (Axis(drawn, [coded_columns[name] for name in own]) for own in names)
-        self.notes, self._drawn, self._fakes = drawn.notes, drawn, folder.manifest.adversary.fake_values
+        self.notes, self._drawn = drawn.notes, drawn
+        self._of_nobody = folder.manifest.adversary.fake_values > 0 or folder.manifest.surplus > 0
         self._parts = [[coded_columns[name] for name in own] for own in (identifiers, sensitive)]
         if self._rows.number * self._columns.number > MOST_CELLS:
             raise UsageError(
@@ -294,15 +295,15 @@ class _Cells:
 
         A cell asks for quasi-identifiers and for values, whichever of them are its row and its column. If a of the S
         people of a bucket have the quasi-identifiers, and c of its values are those, then max(0, a + c - S) to
-        min(a, c) of its people are in the cell. With fake values, as many are in it at most as have the
-        quasi-identifiers.
+        min(a, c) of its people are in the cell. Where values are nobody's, as many are in it at most as have
+        the quasi-identifiers.
         """
         shape = self._rows.number, self._columns.number
         codes = {name: np.repeat(own, shape[1]) for name, own in self._rows.codes.items()}
         codes |= {name: np.tile(own, shape[0]) for name, own in self._columns.codes.items()}
         people, values = (Axis(self._drawn, own, 1) for own in self._parts)  # the first draw has what all of them have
         who, what = (axis.places_of(codes, shape[0] * shape[1]) for axis in (people, values))
-        if self._fakes:
+        if self._of_nobody:
             having = np.append(np.bincount(people.of_draws[0], minlength=people.number), 0).astype(np.float64)
             return np.zeros(len(who)), having[who]
         wanted = np.where((who >= 0) & (what >= 0), who * values.number + what, -1)

@@ -133,6 +133,11 @@ class Lesson:
                     "may be far off, with the wrong sign, and intervals do not know it. A release with more strata "
                     "would tell more."
                 )
+        if self._folder.manifest.surplus:
+            notes.append(
+                "Values of people who left stay in their buckets, unmarked. Leaving is taken to have nothing to do "
+                "with values: if it has, estimates are off by that."
+            )
         known = {column.name for column in self.columns}
         if silent := [repr(name) for name in self.sample.rows.column_names if name not in known]:
             notes.append(
@@ -202,9 +207,8 @@ def candidates_of(piece: Piece, number: int, kinds: Integers, most: int, columns
     slot_buckets = np.searchsorted(numbers, piece.slot_buckets[number])
     cells, counts = np.unique(slot_buckets * most + kinds, return_counts=True)
     buckets, values = np.divmod(cells, most)
-    fakes = (len(kinds) - len(bucket_of)) // max(1, len(numbers))
-    blocks = make_blocks(bucket_of, buckets, values, counts, fakes)
-    return Candidates(numbers, bucket_of.astype(np.int64), blocks, most, fakes, columns)
+    blocks = make_blocks(bucket_of, buckets, values, counts)
+    return Candidates(numbers, bucket_of.astype(np.int64), blocks, most, columns)
 
 
 def last_buckets(folder: ReleaseFolder) -> Integers:

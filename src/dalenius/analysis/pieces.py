@@ -121,9 +121,9 @@ def _ranked(keys: Integers) -> tuple[Integers, int]:
 
 
 def read_pieces(folder: ReleaseFolder, tables: Sequence[SlotTable], rows: int = ROWS) -> Iterator[Piece]:
-    """The whole release, in the order of its buckets."""
+    """The whole release, in the order of its buckets; without those that everybody left."""
     manifest = folder.manifest
-    bucket, fakes = manifest.columns.bucket, manifest.adversary.fake_values
+    bucket, fakes, people_left = manifest.columns.bucket, manifest.adversary.fake_values, manifest.surplus > 0
     names = [column.name for column in manifest.columns.quasi_identifiers]
     with ExitStack() as stack:
 
@@ -137,9 +137,11 @@ def read_pieces(folder: ReleaseFolder, tables: Sequence[SlotTable], rows: int = 
             piece_rows, buckets = taken
             own = [one.through(int(buckets[-1])) for one in slots]
             piece = Piece(piece_rows, buckets, tuple(table for table, _ in own), tuple(held for _, held in own))
-            _check(piece, fakes)
+            if people_left:
+                piece = piece.some(np.unique(buckets))
+            _check(piece, fakes, people_left)
             yield piece
-        if any(one.rest() for one in slots):
+        if not people_left and any(one.rest() for one in slots):
             raise ReleaseError("there are values of buckets without a row", _VERIFY)
 
 
@@ -201,10 +203,10 @@ class _Stream:
         return (table.slice(0, end), numbers[:end]) if end else None
 
 
-def _check(piece: Piece, fakes: int) -> None:
-    """Every bucket has as many slots as rows and fakes together."""
+def _check(piece: Piece, fakes: int, people_left: bool) -> None:
+    """Every bucket has as many slots as rows and fakes together, or more if people left."""
     numbers, rows = np.unique(piece.buckets, return_counts=True)
     for buckets in piece.slot_buckets:
         own, slots = np.unique(buckets, return_counts=True)
-        if not np.array_equal(own, numbers) or not np.array_equal(slots, rows + fakes):
+        if not np.array_equal(own, numbers) or not (np.equal, np.greater_equal)[people_left](slots, rows + fakes).all():
             raise ReleaseError("there are buckets with more rows than values, or fewer", _VERIFY)

@@ -1,8 +1,8 @@
 """Every person with every value that they may have, and its probability: for any tool that takes weights.
 
 `learned` probabilities are what the regression leaves open within buckets, so that they add up to 1 for everybody, and
-for every value to as often as its bucket has it; with fake values, to how many of these are expected to be real.
-`bucket` takes all rows of a bucket to be alike.
+for every value to as often as its bucket has it; with values of nobody, to how many of these are expected to be
+somebody's. `bucket` takes all rows of a bucket to be alike.
 """
 
 from __future__ import annotations

@@ -27,6 +27,9 @@ With sigma fake values in the bucket, the rule is that of the promise, n = S - q
 release promises to withstand: it holds whatever the fakes are. Beyond them n = S + sigma - q, which holds if nobody can
 tell fake from real. Which slots are fakes is not known, so all c may be somebody's, and the number of people is an
 upper bound: it is 0 iff there is nobody. Without fakes it is exact.
+
+Where people left, their places and values stay: S counts places, and those who left are others whose records may be
+known. Whose the values of those who are there are is not known, so that the number of people is an upper bound as well.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ from dalenius.attack.reading import Target
 from dalenius.attack.scoring import group_claims, guesses
 from dalenius.infer.candidates import Block, Floats, Integers
 from dalenius.model.attack_result import Attack, Claims, Share
+from dalenius.release.manifest import Manifest
 from dalenius.verify.buckets import WholeBuckets
 from dalenius.verify.stated_groups import GroupRuns, StatedGroups
 
@@ -58,8 +62,11 @@ Bits = npt.NDArray[np.bool_]
 class ChosenRecords:
     """The chosen records: sees every bucket in passing, and counts the people who can be put above a limit.
 
-    It does so for several numbers of known records; `known` is that of the attack itself.
+    It does so for several numbers of known records; `known` is that of the attack itself. `present` are the people who
+    are in each bucket, by its number, if some left.
     """
+
+    present: Integers | None = None
 
     def __init__(
         self, limits: Sequence[Fraction], fakes: int, promised: int, known: int, numbers: Sequence[int] = ()
@@ -80,7 +87,8 @@ class ChosenRecords:
         if not len(whole.sizes):
             return
         sizes = whole.sizes - self._fakes
-        self.rows += int(sizes.sum())
+        present = sizes if self.present is None else self.present[whole.numbers]
+        self.rows += int(present.sum())
         needed = self._needed_by_run(whole)
         others, above = int(sizes.max()) - 1, {}
         for known in self.numbers:
@@ -88,13 +96,13 @@ class ChosenRecords:
             if (min(known, others), fakes) not in above:
                 runs = self._runs_above(whole, sizes, needed, known)
                 above[min(known, others), fakes] = self._above(whole, sizes, *runs)
-            people = above[min(known, others), fakes]
+            people = np.minimum(above[min(known, others), fakes], present)
             self._people[known] += int(people.sum())
             if known == self._known:
                 first = np.argsort(-people, kind="stable")[:_MOST_EXPOSED]
                 rows = zip((-people[first]).tolist(), whole.numbers[first].tolist(), sizes[first].tolist(), strict=True)
                 self._exposed = sorted([*self._exposed, *(row for row in rows if row[0])])[:_MOST_EXPOSED]
-        self._add_most(whole, sizes)
+        self._add_most(whole, np.where(present > 0, sizes, 0))
 
     def people_above(self, known: int) -> int:
         """People for whom some value can be put above its limit."""
@@ -151,7 +159,7 @@ class ChosenRecords:
     def _add_most(self, whole: WholeBuckets, sizes: Integers) -> None:
         by_run = whole.of_runs(sizes)
         listed = whole.codes < len(self._limits)
-        for size in np.unique(sizes).tolist():
+        for size in np.unique(sizes[sizes > 0]).tolist():
             most = self._most.setdefault(size, np.zeros(len(self._limits), np.int64))
             runs = (by_run == size) & listed
             np.maximum.at(most, whole.codes[runs], whole.counts[runs])
@@ -239,7 +247,7 @@ def corruption(target: Target) -> Attack:
             "by_known": by_known,
             "most_exposed": exposure.most_exposed(),
         },
-        notes=_notes(known, promised, candidates.fakes),
+        notes=_notes(known, promised, target.release.manifest),
         broken=tuple(filter(None, broken)),
         beyond=known > promised,
         groups=_group_claims(target, world),
@@ -265,14 +273,16 @@ def broken_sentence(people: int, promised: int, limit: str) -> str:
     return f"{people:,} people can be put above {limit} by an attacker who knows {known}" if people else ""
 
 
-def _notes(known: int, promised: int, fakes: int) -> tuple[str, ...]:
-    notes = []
+def _notes(known: int, promised: int, manifest: Manifest) -> tuple[str, ...]:
+    notes, fakes = [], manifest.adversary.fake_values
     if known > promised:
         notes.append(f"The release promises nothing to people of whose bucket more than {promised:,} records are known")
     if fakes and known > promised:
         notes.append("People above their limit are counted as if nobody could tell fake values from real ones")
     if fakes:
         notes.append("People above their limit are at most so many: which values are fakes is not known")
+    if manifest.surplus:
+        notes.append("People above their limit are at most so many: which values are of people who left is not known")
     return tuple(notes)
 
 

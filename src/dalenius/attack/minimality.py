@@ -48,6 +48,7 @@ _LEAST = 1e-26  # the smallest weight of a value: products of eight of them are 
 _MOST_SUSPECTED = 10
 _ROWS_AT_ONCE = 2**17
 _NO_STRATA = "There are no strata, so nothing was merged and nothing can be concluded from it"
+_FOLLOWS = "the release follows on others: how these were cut into strata is not in it"
 _NOT_COVERED = "F'-privacy does not cover what merging tells: beliefs above a limit break no promise"
 _IN_SAMPLE = "A sample does not tell whether suspected leaves are really unfit"
 
@@ -140,6 +141,8 @@ def minimality(target: Target) -> Attack:
     strata = manifest.strata
     if strata is None:
         return Attack(NAME, candidates.rows, notes=(_NO_STRATA,))
+    if manifest.chain is not None and manifest.chain.release > 1:
+        return Attack(NAME, 0, not_played=_FOLLOWS)
     if not check_tree(manifest, Report()):
         raise ReleaseError("the manifest's tree cannot be followed", "Run dalenius verify on the release.")
     schema = target.release.schema("qit")

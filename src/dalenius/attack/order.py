@@ -154,7 +154,8 @@ def _by_columns(target: Target, windows: Windows, most: int) -> Iterator[_Decode
         bucket_of = candidates.bucket_of[order]
         buckets = candidates.numbers[bucket_of]
         by_bucket = _ascending(buckets)
-        rows = np.flatnonzero(windows.inside[bucket_of]) if by_bucket else np.arange(len(order))[:most]
+        inside = windows.inside[np.searchsorted(target.outline.numbers, candidates.numbers)]
+        rows = np.flatnonzero(inside[bucket_of]) if by_bucket else np.arange(len(order))[:most]
         for first in ("count", "value"):
             guessed = np.full(candidates.rows, -1)
             guessed[order[rows]] = walk(

@@ -48,9 +48,10 @@ Codes = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Outline:
-    """All buckets: numbers in ascending order, how many rows each has, how many different values, and its stratum.
+    """All buckets: numbers in ascending order, how many people each is for, how many different values, and its stratum.
 
-    Buckets of a size in a stratum are a group. Strata count from 0; a release without any is one.
+    `rows` are the people who are there, fewer where some left. Buckets of a size in a stratum are a group. Strata count
+    from 0; a release without any is one.
     """
 
     numbers: Integers
@@ -58,6 +59,7 @@ class Outline:
     different: Integers
     in_order: bool  # whether ST is in the canonical order
     strata: Integers
+    rows: Integers
 
     @cached_property
     def group_of(self) -> Integers:
@@ -148,8 +150,13 @@ def limits_of(folder: ReleaseFolder) -> list[Fraction]:
     return [Fraction(entry.limit) for entry in folder.manifest.values]
 
 
-def read_outline(folder: ReleaseFolder, watch: Callable[[WholeBuckets], None], step: Callable[[int], None]) -> Outline:
-    """Every bucket of ST, shown to `watch` in passing."""
+def read_outline(
+    folder: ReleaseFolder,
+    watch: Callable[[WholeBuckets], None],
+    step: Callable[[int], None],
+    rows: Integers | None = None,
+) -> Outline:
+    """Every bucket of ST, shown to `watch` in passing. `rows` are those of buckets by number, if people left."""
     fakes = folder.manifest.adversary.fake_values
     parts: list[tuple[Integers, Integers, Integers]] = []
     order = OrderOfRows()
@@ -160,12 +167,15 @@ def read_outline(folder: ReleaseFolder, watch: Callable[[WholeBuckets], None], s
     numbers, sizes, different = (np.concatenate(column) for column in zip(*parts, strict=True))
     if not len(numbers) or (sizes < 1).any():
         raise ReleaseError("there are buckets without a row", _VERIFY)
+    if rows is not None and (not 0 < numbers[0] <= numbers[-1] < len(rows) or (rows[numbers] > sizes).any()):
+        raise ReleaseError("there are buckets with more rows than values", _VERIFY)
     return Outline(
         numbers=numbers,
         sizes=sizes,
         different=different,
         in_order=order.falls == 0,
         strata=strata_of(last_buckets(folder.manifest), numbers),
+        rows=sizes if rows is None else rows[numbers],
     )
 
 
@@ -182,11 +192,11 @@ def strata_of(last: Integers, numbers: Integers) -> Integers:
 
 
 def draw_buckets(buckets: Outline, most: int, rng: np.random.Generator) -> Integers:
-    """The places of the buckets to look at, ascending: all of them, or as many as there is room for."""
-    entries = (buckets.sizes + 1) * buckets.different
+    """The places of the buckets to look at, ascending: all that have rows, or as many as there is room for."""
+    entries = np.where(buckets.rows > 0, (buckets.rows + 1) * buckets.different, 0)
     if int(entries.sum()) <= most:
-        return np.arange(len(entries))
-    order = rng.permutation(np.flatnonzero(entries <= most))
+        return np.flatnonzero(entries)
+    order = rng.permutation(np.flatnonzero((entries > 0) & (entries <= most)))
     taken = order[np.cumsum(entries[order]) <= most]
     return np.sort(taken)
 
@@ -207,20 +217,18 @@ def read_sample(
     if not np.array_equal(order, np.arange(len(order))):
         rows, buckets, places = rows.take(as_arrow(order)), buckets[order], places[order]
     bucket_of = np.searchsorted(numbers, buckets)
-    if not np.array_equal(np.bincount(bucket_of, minlength=len(numbers)), every.sizes[chosen]):
+    if not np.array_equal(np.bincount(bucket_of, minlength=len(numbers)), every.rows[chosen]):
         raise ReleaseError("there are buckets with more rows than values, or fewer", _VERIFY)
     cells = cells_of(folder, numbers, step)
     columns, notes = _columns(rows, others, len(manifest.values))
-    fakes = manifest.adversary.fake_values
     candidates = Candidates(
         numbers=numbers,
         bucket_of=bucket_of,
-        blocks=make_blocks(bucket_of, *cells, fakes),
+        blocks=make_blocks(bucket_of, *cells),
         values=len(manifest.values),
-        fakes=fakes,
         columns=tuple(columns),
     )
-    whole = len(numbers) == len(every.numbers)
+    whole = len(numbers) == int((every.rows > 0).sum())
     return Sample(candidates=candidates, rows=rows, places=places, whole=whole, in_order=in_order), notes
 
 

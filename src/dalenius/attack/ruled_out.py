@@ -45,7 +45,7 @@ def negative(target: Target) -> Attack:
         "mean_ruled_out": excluded / max(1, candidates.rows),
         "left_with_one": alone,
     }
-    if candidates.fakes and target.people is not None:
+    if candidates.fakes and not target.release.manifest.surplus and target.people is not None:
         details |= _fakes_ruled_out(candidates, octets, target.people)
     notes = tuple(note.rstrip(".") for note in pairs.notes)
     return attack_result(NAME, score(target, beliefs), target, details, notes)

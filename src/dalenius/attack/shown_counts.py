@@ -24,7 +24,7 @@ _ROWS_AT_ONCE = 2**17
 
 @dataclass(frozen=True)
 class BucketSizes:
-    """All buckets: their numbers, how many people and fakes are in each, and how many rows each of its people has."""
+    """All buckets: their numbers, people and values, and how many rows each of its people has."""
 
     numbers: Integers
     people: Integers
@@ -39,8 +39,11 @@ class BucketSizes:
         if release.manifest.persons is not None:
             people = np.zeros(len(numbers), np.int64)
             np.maximum.at(people, places, rows.numbers)  # they are numbered from 1
-        fakes = release.manifest.adversary.fake_values
-        return cls(numbers, people, people + fakes, of_rows // np.maximum(people, 1))
+        slots = people + release.manifest.adversary.fake_values
+        if release.manifest.surplus:
+            buckets, _, counts = cells_of(release, numbers, lambda _: None)
+            slots = np.bincount(buckets, counts, len(numbers)).astype(np.int64)
+        return cls(numbers, people, slots, of_rows // np.maximum(people, 1))
 
 
 @dataclass(frozen=True)

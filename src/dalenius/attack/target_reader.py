@@ -31,6 +31,7 @@ from dalenius.attack.reading import (
 from dalenius.attack.truth import control_people, others_of, truth_classes
 from dalenius.errors import InputError
 from dalenius.infer.candidates import Floats
+from dalenius.infer.compositions import rows_of_buckets
 from dalenius.model.progress import Progress
 from dalenius.release.folder import ReleaseFolder
 from dalenius.verify.buckets import Integers, WholeBuckets
@@ -50,6 +51,7 @@ class TargetReader:
         self._release, self._truth, self._table, self._control = release, truth, table, control
         self._progress, self._most = progress, most
         self._limits = limits_of(release)
+        self._rows = rows_of_buckets(release) if release.manifest.surplus else None
         adversary = release.manifest.adversary
         self._slots = SlotCounts(len(self._limits), adversary.fake_values, last_buckets(release.manifest))
         self.notes: list[str] = []
@@ -60,10 +62,12 @@ class TargetReader:
         adversary = manifest.adversary
         numbers = numbers_known(max(group.size for group in manifest.setting))
         exposure = ChosenRecords(self._limits, adversary.fake_values, adversary.known_records, known, numbers)
+        exposure.present = self._rows
         groups, group_exposure = LimitedGroups.of(manifest), None
         if groups is not None and (stated := StatedGroups.of(manifest)) is not None:
             texts = [entry.value for entry in manifest.values]
             group_exposure = ChosenGroups(stated, texts, adversary.fake_values, adversary.known_records, known)
+            group_exposure.present = self._rows
         others, control = self._others() if self._control is not None else (None, None)
         watching = [part for part in (exposure, self._slots, group_exposure) if part is not None]
         outline, sample = self._read_tables(watching, others)
@@ -94,7 +98,7 @@ class TargetReader:
                 part.add(whole)
 
         self._progress.stage("Reading", 2 * manifest.tables.st.rows + manifest.rows)
-        outline = read_outline(self._release, watch, self._progress.advance)
+        outline = read_outline(self._release, watch, self._progress.advance, self._rows)
         places = draw_buckets(outline, self._most, np.random.default_rng(0))
         sample, notes = read_sample(self._release, outline, places, self._progress.advance, others)
         self.notes += notes
@@ -128,7 +132,9 @@ class TargetReader:
 
     def _strata_of(self, rows: pa.Table) -> Integers:
         """The strata to which the manifest's tree leads rows; the first where there is none."""
-        strata = self._release.manifest.strata
+        strata, chain = self._release.manifest.strata, self._release.manifest.chain
+        if chain is not None and chain.release > 1:
+            return np.zeros(rows.num_rows, np.int64)  # the tree leads to new strata alone
         if strata is None or not check_tree(self._release.manifest, Report()):
             return np.zeros(rows.num_rows, np.int64)
         tree = Tree.of(strata, dict(zip(rows.schema.names, rows.schema.types, strict=True)))
@@ -136,6 +142,7 @@ class TargetReader:
 
     def _people(self, sample: Sample) -> People:
         manifest = self._release.manifest
+        held_back = manifest.chain.held_back if manifest.chain is not None else 0
         self._progress.stage("Aligning", ITERATIONS)
         classes = truth_classes(
             self._truth,
@@ -148,6 +155,11 @@ class TargetReader:
             min(2**30, self._release.memory.engine // 2),  # before the engine that reads the truth spills
             *others_of(manifest),
         )
+        if held_back and classes.total == manifest.rows + held_back:
+            raise InputError(
+                f"the table has {held_back:,} rows more than the release, which held back as many",
+                "Leave out the people who are held back: no release has them yet.",
+            )
         people = align(
             sample.candidates,
             classes,

@@ -89,6 +89,7 @@ def show_release(release: Release, out: Path | str, seconds: float) -> None:
     pairs = [
         ("people", _people_text(manifest)),
         ("records", f"{manifest.rows:,}"),
+        ("chain", _chain_text(manifest)),
         ("counts", count_sentence(release.error) if release.error is not None else None),
         ("strata", _strata_text(manifest)),
         ("buckets", _buckets_text(manifest)),
@@ -111,6 +112,16 @@ def _people_text(manifest: Manifest) -> str | None:
     dropped = manifest.persons.dropped
     kept = f"; {dropped:,} rows left out, at most {manifest.persons.most_rows:,} a person kept" if dropped else ""
     return f"{manifest.people:,}{kept}"
+
+
+def _chain_text(manifest: Manifest) -> str | None:
+    """Which release of a chain it is, how many places are nobody's, and who waits."""
+    chain = manifest.chain
+    if chain is None:
+        return None
+    places = manifest.rows + chain.surplus
+    left = f"; {chain.surplus:,} of {places:,} places in buckets are nobody's" if chain.surplus else ""
+    return f"release {chain.release:,}{left}" + (f"; {chain.held_back:,} people held back" if chain.held_back else "")
 
 
 def _strata_text(manifest: Manifest) -> str | None:
@@ -170,7 +181,7 @@ def _protection(manifest: Manifest) -> str:
 def _values_table(manifest: Manifest, *, named: bool = False) -> TextTable:
     """The values that come nearest to their limits, first. Where people have several, the table has its column's
     name."""
-    records = "values" if manifest.adversary.fake_values else "people" if named else "records"
+    records = "values" if manifest.adversary.fake_values or manifest.surplus else "people" if named else "records"
     title = f"{len(manifest.values):,} sensitive value{'s' if len(manifest.values) > 1 else ''}"
     title += f" of {printable(manifest.columns.sensitive.name)}" if named else ""
     table = TextTable(("value", records, "worst inference", "limit"), left=("value",), title=title)

@@ -20,6 +20,7 @@ Examples:
   dalenius report release
   dalenius report release --audit -o reports/2026.html
   dalenius report release --audit --truth hospital.parquet --force
+  dalenius report second --previous first
   dalenius report release --title "Discharges 2026" --controller "City Hospital"
 """
 
@@ -40,6 +41,13 @@ Examples:
     type=click.Path(path_type=Path),
     metavar="TABLE",
     help="Table of people who are not in the release, with the same columns: shows how well they are guessed.",
+)
+@click.option(
+    "--previous",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="DIR",
+    help="Earlier release of the same chain, to be named in the report; may be given several times.",
 )
 @click.option("--title", metavar="TEXT", help="Title of the first page.")
 @click.option("--dataset", metavar="TEXT", help="Name of the dataset, for the first page.")
@@ -71,6 +79,7 @@ def report_command(
     table_name: str | None,
     person: str | None,
     control: Path | None,
+    previous: tuple[Path, ...],
     title: str | None,
     dataset: str | None,
     controller: str | None,
@@ -113,6 +122,7 @@ def report_command(
                 table=table_name,
                 person=person,
                 control=control,
+                previous=previous,
                 head=head,
                 job=asked if asked.says_more_than_a_head else None,
                 memory=memory,

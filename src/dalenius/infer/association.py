@@ -34,18 +34,20 @@ s + τ² σ², and with h = Rᵀ Πᵀ (diag(o) - Xᵀ diag(1 / n_d) X) C
 where directions that y does not show have σ = 0. Over τ this is a mixture of normal distributions. Its mean, its
 standard deviation, and its 2.5 % and 97.5 % quantiles are the answer; they are not cut to bounds here.
 
-Fake values. With σ fake values in each bucket, of S records, it has S + σ slots, of which S are real: every S of them
-with the same chance. Of the X_dx slots of value x in class d, then, R_dx are real, with
+Values of nobody. With σ fake values in each bucket, of S records, it has T = S + σ slots, of which S are real: every S
+of them with the same chance. Where people left, the slots of those who did are not real either, so that σ differs by
+bucket. (That they left says nothing of their values.) Of the X_dx slots of value x in class d, then, R_dx are real.
+With sums over the b_d buckets of the class, each with v slots of values in C,
 
-    E R = X' = X S / (S + σ),   E y = X' p,   Var R_dC = b_d v (S + σ - v) S σ / ((S + σ)² (S + σ - 1)),
+    E R = X' = X Σ S / (b_d T),   E y = X' p,   Var R_dC = v (T - v) Σ S σ / (T² (T - 1)).
 
-b_d buckets of the class with v slots of values in C each. X' takes the place of X, and Σ_d X'_dx that of o_x, above.
-Two variances are added, both rather too large than too small:
+X' takes the place of X, and Σ_d X'_dx that of o_x, above. Two variances are added, both rather too large than too
+small:
 
-- y scatters by R as well, as R_d p. In a bucket this has the variance f S V with f = σ / (S + σ - 1) and V the variance
-  of p_x over its slots. With c the mean of shares, V = c (1 - c) - mean p_x (1 - p_x), that is, about c (1 - c) - s. So
-  the noise is (1 - f) s + f c (1 - c), with the largest f of a class. The s that is found from shrunken shares is
-  rather too large than too small, and as f <= 1 so is the noise.
+- y scatters by R as well, as R_d p. In a class this has the variance f V Σ S with f = Σ S σ / ((T - 1) Σ S) and V the
+  variance of p_x over the slots of a bucket. With c the mean of shares, V = c (1 - c) - mean p_x (1 - p_x), that is,
+  about c (1 - c) - s. So the noise is (1 - f) s + f c (1 - c), with the largest f of a class. The s that is found from
+  shrunken shares is rather too large than too small, and as f <= 1 so is the noise.
 - N = Σ_{x in C} o_x p_x has the o_x that R gives: (E N / o_C)² Σ_d Var R_dC. For τ = 0 and many buckets this makes the
   variance that of the estimate from single buckets; that y says something of R is left out. Where fake values are
   marked so that their shares are fixed for the whole table, as `publish` does, o_x is known better than that.
@@ -71,14 +73,34 @@ _COARSE = _RATIOS[::8]
 _CELLS_AT_ONCE = 2**20
 
 
+@dataclass(frozen=True)
+class Filling:
+    """What the buckets of every class have of rows, where some of their values are nobody's.
+
+    With S rows in a bucket of T slots, these are the number of buckets, Σ S, and Σ S (T - S).
+    """
+
+    buckets: Floats
+    rows: Floats
+    scatter: Floats
+
+    def some(self, classes: slice) -> Filling:
+        """That of some of the classes."""
+        return Filling(self.buckets[classes], self.rows[classes], self.scatter[classes])
+
+    def times(self, number: int) -> Filling:
+        """That of so many times as many buckets."""
+        return Filling(self.buckets * number, self.rows * number, self.scatter * number)
+
+
 class Association:
     """The association as a release shows it: made once from the slots, by class (rows) and value (columns).
 
-    Where there are fake values in each bucket, the `buckets` of every class are needed as well.
+    Where values are nobody's, the `filling` of the classes is needed as well.
     """
 
-    def __init__(self, slots: Floats, buckets: Integers | None = None, fake_values: int = 0) -> None:
-        self._fakes = _Fakes.of(slots, buckets, fake_values)
+    def __init__(self, slots: Floats, filling: Filling | None = None) -> None:
+        self._fakes = _Fakes.of(slots, filling)
         slots = slots * self._fakes.real[:, None]  # X'
         self.at_once = max(1, _CELLS_AT_ONCE // max(*slots.shape, len(_RATIOS)))  # queries, to bound the memory
         self.classes = len(slots)
@@ -154,7 +176,7 @@ class Association:
         return centred
 
     def _scatter(self, targets: Floats, means: Floats) -> Floats:
-        """What fake values add to the variance, for every mean of every query."""
+        """What values of nobody add to the variance, for every mean of every query."""
         records = np.maximum(targets @ self.records, 1.0)[:, None]
         scatter: Floats = np.clip(means / records, 0, 1) ** 2 * self._fakes.scatter(targets)[:, None]
         return scatter
@@ -190,7 +212,7 @@ class Association:
         return weights
 
     def _noise(self, shares: Floats, most: Floats) -> Floats:
-        """The s of every query, given the p_x; with fake values, the noise of y that takes its place."""
+        """The s of every query, given the p_x; with values of nobody, the noise of y that takes its place."""
         corrected = self._noisy * self.records / np.maximum(self.records - 1, 1)
         noise: Floats = np.maximum((shares * (1 - shares)) @ corrected, _LEAST_NOISE * most)
         return np.maximum(noise, (1 - self._fakes.part) * noise + self._fakes.part * most)
@@ -269,24 +291,23 @@ def components(linked: npt.NDArray[np.bool_]) -> tuple[Integers, Integers]:
 
 @dataclass(frozen=True)
 class _Fakes:
-    """The effect of fake values on the slots of every class."""
+    """The effect of values of nobody on the slots of every class."""
 
     any: bool
-    real: Floats  # S / (S + σ)
+    real: Floats  # Σ S / (b T)
     part: float  # f
     slots: Floats  # v, by class and value
-    factor: Floats  # b S σ / ((S + σ)² (S + σ - 1))
+    factor: Floats  # Σ S σ / (T² (T - 1))
 
     @classmethod
-    def of(cls, slots: Floats, buckets: Integers | None, fake_values: int) -> _Fakes:
-        if buckets is None or not fake_values:
+    def of(cls, slots: Floats, filling: Filling | None) -> _Fakes:
+        if filling is None or not filling.scatter.any():
             return cls(any=False, real=np.ones(len(slots)), part=0.0, slots=slots[:, :0], factor=np.zeros(len(slots)))
-        each = slots / buckets[:, None]
-        every = each.sum(axis=1)  # S + σ
-        records = every - fake_values
-        factor = buckets * records * fake_values / (every**2 * np.maximum(every - 1, 1))
-        part = float((fake_values / np.maximum(every - 1, 1)).max())
-        return cls(any=True, real=records / every, part=part, slots=each, factor=factor)
+        each = slots / filling.buckets[:, None]
+        every = each.sum(axis=1)  # T
+        rest = filling.scatter / np.maximum(every - 1, 1)
+        real, part = filling.rows / (filling.buckets * every), float((rest / filling.rows).max())
+        return cls(any=True, real=real, part=part, slots=each, factor=rest / every**2)
 
     def scatter(self, targets: Floats) -> Floats:
         """The variance of the number of records with a value in C, for every query."""

@@ -1,10 +1,12 @@
 """The candidates that a release leaves open: the rows of buckets, and the values that each row may have.
 
-Buckets with the same number S of rows and d of different values are a `Block`, in which everything is a dense array:
-bucket b of the block has the values v[b, 1..d] with counts c[b, 1..d], and the rows first[b] ... first[b] + S - 1. What
-an attacker believes is for every block an array p[b, r, j], the probability that row r of bucket b has value v[b, j].
+Buckets with the same number S of rows, d of different values and σ of values that are nobody's are a `Block`, in which
+everything is a dense array: bucket b of the block has the values v[b, 1..d] with counts c[b, 1..d], and the rows
+first[b] ... first[b] + S - 1. What an attacker believes is for every block an array p[b, r, j], the probability that
+row r of bucket b has value v[b, j].
 
-With sigma fake values in every bucket, the counts add up to S + sigma, and p has one more row, of mass sigma, for them.
+The counts add up to S + σ, and where there is any, p has one more row, of mass σ, for what is nobody's: fake values,
+and those of people who left. They are called fakes here; how many there are differs by bucket only where people left.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ _OWN_TEXTS = 0.9  # of the rows, whose texts are too rare, that nothing is learn
 
 @dataclass(frozen=True)
 class Block:
-    """Buckets with the same number of rows and of different values. `buckets` are places in `Candidates.numbers`."""
+    """Buckets with as many rows, different values and fakes each. `buckets` are places in `Candidates.numbers`."""
 
     buckets: Integers
     first_rows: Integers
@@ -95,13 +97,17 @@ class Candidates:
     bucket_of: Integers
     blocks: tuple[Block, ...]
     values: int
-    fakes: int
     columns: tuple[Column, ...] = ()
 
     @property
     def rows(self) -> int:
         """How many people there are."""
         return len(self.bucket_of)
+
+    @property
+    def fakes(self) -> int:
+        """How many values are nobody's, in all buckets."""
+        return sum(block.fakes * len(block.buckets) for block in self.blocks)
 
     def shares(self) -> Beliefs:
         """The beliefs that follow from the buckets alone."""
@@ -116,14 +122,19 @@ class Candidates:
 
 
 def make_blocks(
-    bucket_of: Integers, cell_buckets: Integers, cell_values: Integers, cell_counts: Integers, fakes: int
+    bucket_of: Integers, cell_buckets: Integers, cell_values: Integers, cell_counts: Integers
 ) -> tuple[Block, ...]:
-    """The blocks, from the bucket of every row, ascending from 0, and bucket, value and count of every cell."""
+    """The blocks, from the bucket of every row, ascending from 0, and bucket, value and count of every cell.
+
+    Every bucket has a row, and at least as many values as rows.
+    """
     number = int(bucket_of[-1]) + 1 if len(bucket_of) else 0
     sizes = np.bincount(bucket_of, minlength=number)
     different = np.bincount(cell_buckets, minlength=number)
     first_rows, first_cells = np.cumsum(sizes) - sizes, np.cumsum(different) - different
-    shapes = sizes * (int(different.max(initial=0)) + 1) + different
+    slots = np.bincount(cell_buckets, weights=cell_counts, minlength=number).astype(np.int64)
+    fakes = slots - sizes
+    shapes = (sizes * (int(fakes.max(initial=0)) + 1) + fakes) * (int(different.max(initial=0)) + 1) + different
     order = np.argsort(shapes, kind="stable")
     ends = np.flatnonzero(np.diff(shapes[order])) + 1
     blocks = []
@@ -135,7 +146,7 @@ def make_blocks(
                     buckets=buckets,
                     first_rows=first_rows[buckets],
                     size=int(sizes[buckets[0]]),
-                    fakes=fakes,
+                    fakes=int(fakes[buckets[0]]),
                     values=cell_values[cells].astype(np.int64),
                     counts=cell_counts[cells].astype(np.int64),
                 )
@@ -153,7 +164,7 @@ def with_kinds(candidates: Candidates, kind_of: Integers, kinds: int) -> Candida
     totals = np.zeros(len(keys), np.int64)
     np.add.at(totals, places, np.concatenate(counts))
     buckets, values = np.divmod(keys, kinds)
-    blocks = make_blocks(candidates.bucket_of, buckets, values, totals, candidates.fakes)
+    blocks = make_blocks(candidates.bucket_of, buckets, values, totals)
     return replace(candidates, blocks=blocks, values=kinds)
 
 
@@ -179,9 +190,8 @@ def of_buckets(candidates: Candidates, chosen: Integers) -> Candidates:
     return Candidates(
         numbers=candidates.numbers[chosen],
         bucket_of=bucket_of,
-        blocks=make_blocks(bucket_of, buckets[order], values[order], counts[order], candidates.fakes),
+        blocks=make_blocks(bucket_of, buckets[order], values[order], counts[order]),
         values=candidates.values,
-        fakes=candidates.fakes,
         columns=tuple(replace(column, codes=column.codes[beyond]) for column in candidates.columns),
     )
 

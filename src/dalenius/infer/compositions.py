@@ -1,8 +1,9 @@
 """Classes of buckets with the same composition, found in one pass over ST in bounded memory.
 
-A composition is how often each value is in a bucket, real or fake. The placement deals values out in turn, so that
-buckets of one composition have consecutive numbers, and compositions are few. What is kept is a run (first bucket,
-class) for every change of composition, the compositions, and the part of a bucket that the next batch may go on with.
+A composition is how often each value is in a bucket, whether it is somebody's or not. The placement deals values out in
+turn, so that buckets of one composition have consecutive numbers, and compositions are few. What is kept is a run
+(first bucket, class) for every change of composition, the compositions, and the part of a bucket that the next batch
+may go on with.
 
 Where the table was cut into strata, each has classes of its own: records are placed at random within their stratum, so
 a bucket of another one says nothing about them, even if it has the same values.
@@ -16,14 +17,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.infer.association import MOST_CLASSES, MOST_VALUES
+from dalenius.errors import ReleaseError
+from dalenius.infer.association import MOST_CLASSES, MOST_VALUES, Filling
 from dalenius.infer.candidates import Floats, Integers
+from dalenius.release.folder import ReleaseFolder
 from dalenius.release.manifest import Strata
+from dalenius.tables.arrays import numpy_array
 
 MOST_RUNS = 2**20
 MOST_CELLS = 2**23  # classes times values, added up over strata
 _CODES = 2**11  # more than MOST_VALUES: a bucket and a code in one number
 _MOST_BUCKET = 2**51
+_ROWS_AT_ONCE = 2**17
 
 
 class UnsupportedError(Exception):
@@ -71,6 +76,31 @@ class Compositions:
     def buckets(self) -> Integers:
         """The buckets of every class."""
         return np.concatenate([np.zeros(0, dtype=np.int64), *(block.buckets for block in self.blocks)])
+
+    def filling(self, buckets: Integers, rows: Integers) -> Filling:
+        """How far classes are filled, from the number of every bucket and its rows."""
+        classes, number = self.of(buckets), self.number
+        slots = (self.rows / np.maximum(self.buckets, 1))[classes]
+        scatter = np.bincount(classes, rows * (slots - rows), number).astype(np.float64)
+        return Filling(self.buckets.astype(np.float64), np.bincount(classes, rows, number).astype(np.float64), scatter)
+
+    def with_fakes(self, fakes: int) -> Filling:
+        """The same where every bucket has so many fake values."""
+        buckets = self.buckets.astype(np.float64)
+        rows = self.rows - buckets * fakes
+        return Filling(buckets, rows, rows * fakes)
+
+
+def rows_of_buckets(folder: ReleaseFolder) -> Integers:
+    """How many rows of QIT each bucket has, by its number; people may have left, so some may have none."""
+    manifest = folder.manifest
+    rows = np.zeros(manifest.buckets + 1, np.int64)
+    for batch in folder.batches("qit", [manifest.columns.bucket], rows=_ROWS_AT_ONCE):
+        numbers = numpy_array(batch.column(0))
+        if batch.column(0).null_count or (len(numbers) and not 1 <= numbers.min() <= numbers.max() <= manifest.buckets):
+            raise ReleaseError("there are rows of buckets without a value", "Run dalenius verify on the release.")
+        rows += np.bincount(numbers.astype(np.int64), minlength=len(rows))
+    return rows
 
 
 def first_buckets(strata: Strata | None) -> Integers:

@@ -17,8 +17,8 @@ show. E stays that of the whole table: so z and x may be a negative pair because
 not at all, which their buckets show with little doubt or none. The mean is then pulled towards independence within
 strata and not towards E, and the caution above is less: the deviation has to be right.
 
-With σ fake values in each bucket of S rows, each slot is real with probability S / (S + σ); `association.py` scales the
-slots by that, and counts what it adds to the deviation.
+With σ values of nobody in a bucket of S rows, fake ones or those of people who left, each slot is real with
+probability S / (S + σ); `association.py` scales the slots by that, and counts what it adds to the deviation.
 
 Measured on census data (300,000 records, occupation, θ = 8; 248 of 2,553 pairs have a true ratio below 1/4): 32 pairs,
 31 of them with a true ratio below 1/2, all below 1. They are 8 % of the 248, and by the records expected 37 %: most
@@ -45,7 +45,13 @@ import pyarrow.compute as pc
 from dalenius.errors import ReleaseError
 from dalenius.infer.candidates import Floats, Integers
 from dalenius.infer.cells import Cells, new_column
-from dalenius.infer.compositions import Compositions, UnsupportedError, find_compositions, first_buckets
+from dalenius.infer.compositions import (
+    Compositions,
+    UnsupportedError,
+    find_compositions,
+    first_buckets,
+    rows_of_buckets,
+)
 from dalenius.infer.pooling import Associations
 from dalenius.policy.bands import Bands
 from dalenius.release.folder import ReleaseFolder
@@ -116,15 +122,22 @@ def negative_pairs(
 ) -> NegativePairs:
     """The pairs that a release shows, in one pass over ST and two over QIT."""
     values = [entry.value for entry in folder.manifest.values]
+    held = rows_of_buckets(folder) if folder.manifest.surplus else None
     try:
-        compositions = find_compositions(_coded_values(folder, values), first_buckets(folder.manifest.strata))
+        compositions = find_compositions(_coded_values(folder, values, held), first_buckets(folder.manifest.strata))
     except UnsupportedError as reason:
         return NegativePairs(len(values), notes=[f"{str(reason).rstrip('.')}: no negative associations are learned"])
     fakes = folder.manifest.adversary.fake_values
-    association = Associations(compositions, fakes)
+    if held is not None:
+        there = np.flatnonzero(held)
+        filling = compositions.filling(there, held[there])
+    else:
+        filling = compositions.with_fakes(fakes)
+    association = Associations(compositions, filling)
     columns, notes = _columns(folder, least_expected * association.records.sum() / association.records.max())
     counts, rows = _count_cells(folder, columns, compositions)
-    if (rows + compositions.buckets * fakes != compositions.rows).any():
+    beyond = compositions.rows - compositions.buckets * fakes - rows
+    if (beyond < 0).any() or (held is None and beyond.any()):
         raise ReleaseError("some buckets have more rows than values, or fewer", "Run dalenius verify on the release.")
     tests = [_test_pairs(association, matching, least_expected) for matching in counts]
     significant = select_significant(np.concatenate([np.zeros(0), *(part.p_values for part in tests)]), level)
@@ -200,8 +213,10 @@ def _test_pairs(association: Associations, matching: Integers, least: float) -> 
     return _PairTests(cells=cells, values=values, expected=expected[cells, values], means=means, deviations=deviations)
 
 
-def _coded_values(folder: ReleaseFolder, values: Sequence[str]) -> Iterator[tuple[Integers, Integers]]:
-    """The buckets of ST and the numbers of its values."""
+def _coded_values(
+    folder: ReleaseFolder, values: Sequence[str], held: Integers | None
+) -> Iterator[tuple[Integers, Integers]]:
+    """The buckets of ST and the numbers of its values; `held` are rows by bucket, if there are buckets without any."""
     columns, null = folder.manifest.columns, folder.manifest.null_value
     number = {value: k for k, value in enumerate(values)}
     cuts = None if folder.manifest.bands is None else [Fraction(cut) for cut in folder.manifest.bands]
@@ -215,7 +230,11 @@ def _coded_values(folder: ReleaseFolder, values: Sequence[str]) -> Iterator[tupl
         codes = np.array([*known, number.get(null, -1) if null is not None else -1])[np.asarray(places)]
         if (codes < 0).any():
             raise ReleaseError("the manifest does not name all the values", "Run dalenius verify on the release.")
-        yield np.asarray(batch[columns.bucket], dtype=np.int64), codes
+        buckets = np.asarray(batch[columns.bucket], dtype=np.int64)
+        if held is not None:
+            there = held[np.clip(buckets, 0, len(held) - 1)] > 0
+            buckets, codes = buckets[there], codes[there]
+        yield buckets, codes
 
 
 def _band_names(numbers: pa.Array, cuts: Sequence[Fraction]) -> list[str]:

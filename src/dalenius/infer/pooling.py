@@ -49,7 +49,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.infer.association import Association, Posterior, mixture, prior
+from dalenius.infer.association import Association, Filling, Posterior, mixture, prior
 from dalenius.infer.candidates import Floats, Integers
 from dalenius.infer.compositions import Block, Compositions
 
@@ -67,10 +67,15 @@ class Associations:
     """The association in all strata of a release, one or many.
 
     Queries are lines of matching rows by class, as `Compositions` numbers them, and of wanted values by code.
+    Where values are nobody's, the `filling` of the classes is needed as well.
     """
 
-    def __init__(self, compositions: Compositions, fake_values: int = 0) -> None:
-        self._strata = [_Stratum.of(block, fake_values) for block in compositions.blocks]
+    def __init__(self, compositions: Compositions, filling: Filling | None = None) -> None:
+        ends = np.cumsum([0, *(len(block.slots) for block in compositions.blocks)]).tolist()
+        self._strata = [
+            _Stratum.of(block, filling.some(slice(first, last)) if filling is not None else None)
+            for block, (first, last) in zip(compositions.blocks, pairwise(ends), strict=True)
+        ]
         self.values, self.classes = compositions.values, compositions.number
         self.records = np.zeros(self.values)  # by code
         for stratum in self._strata:
@@ -94,8 +99,8 @@ class _Stratum:
     association: Association
 
     @classmethod
-    def of(cls, block: Block, fake_values: int) -> _Stratum:
-        return cls(block.values, Association(block.slots, block.buckets, fake_values))
+    def of(cls, block: Block, filling: Filling | None) -> _Stratum:
+        return cls(block.values, Association(block.slots, filling))
 
 
 @dataclass(frozen=True)

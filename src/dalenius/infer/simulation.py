@@ -4,12 +4,11 @@
 w(r, x) is the product over columns of theta_a(z_ra | x) / P_a(z_ra). In every bucket the values that it has are given
 to its rows (`swaps.py`), and each way to do so has a probability in proportion to the product of the weights, to the
 power of a `strength`: with 0 rows and values are matched at random, and with more than 1 they go together more than was
-learned. Fake values belong to
-rows without quasi-identifiers, whose weights are 1.
+learned. What is nobody's, fake values and those of people who left, belongs to rows without quasi-identifiers, whose
+weights are 1.
 
 **A release.** The publisher gives the records of a value, in each stratum, to the slots of the value at random. So
-does `place`: the buckets keep their values, and get other records. (With fake values, which slots are fake is drawn for
-the stratum and not for each bucket; the rows of a class add up in the mean.)
+does `place`: the buckets keep their values, and get other records. Slots that are nobody's in the truth stay so.
 
 Nothing here is random in a way that matters for privacy: all of it comes from what was published.
 """
@@ -41,7 +40,6 @@ class BucketSample:
     slot_values: Integers
     stratum_of: Integers
     values: int
-    fakes: int = 0
 
     @property
     def rows(self) -> int:
@@ -77,9 +75,9 @@ class BucketSample:
         """The same, as an attacker sees it."""
         cells, counts = np.unique(self.slot_buckets * self.values + self.slot_values, return_counts=True)
         buckets, values = np.divmod(cells, self.values)
-        blocks = make_blocks(self.row_buckets, buckets, values, counts, self.fakes)
+        blocks = make_blocks(self.row_buckets, buckets, values, counts)
         numbers = np.arange(len(self.stratum_of))
-        return Candidates(numbers, self.row_buckets, blocks, self.values, self.fakes, self.columns)
+        return Candidates(numbers, self.row_buckets, blocks, self.values, self.columns)
 
 
 class Simulator:
@@ -87,15 +85,13 @@ class Simulator:
 
     def __init__(self, sample: BucketSample, random: np.random.Generator) -> None:
         self.sample, self._random = sample, random
-        self._swaps = Swaps(sample.row_buckets, sample.slot_buckets, sample.fakes)
+        self._swaps = Swaps(sample.row_buckets, sample.slot_buckets)
         starts = np.cumsum([0, *(column.kinds for column in sample.columns)])
         self._kinds = int(starts[-1]) + 1
         self._cells = np.full((len(sample.slot_buckets), len(sample.columns)), self._kinds - 1)
         for place, column in enumerate(sample.columns):
             self._cells[: sample.rows, place] = starts[place] + column.codes[: sample.rows]
-        strata = sample.stratum_of[sample.slot_buckets] * sample.values
-        self._groups = strata.astype(np.float64)
-        self._slots_in_groups = np.argsort(strata + sample.slot_values, kind="stable")
+        self._groups = sample.row_strata * sample.values
 
     def weights(self) -> Floats:
         """The logarithm of every w by value and cell, as some random buckets of the sample show it."""
@@ -116,9 +112,8 @@ class Simulator:
 
     def place(self, truth: Integers) -> Integers:
         """Place the records of a truth again: a bucket for every row."""
-        groups = np.empty_like(self._groups)
-        groups[self._swaps.order] = self._groups
-        keys = groups + truth + self._random.random(len(truth))
-        buckets = np.empty(len(truth), dtype=np.int64)
-        buckets[np.argsort(keys)] = self.sample.slot_buckets[self._slots_in_groups]
-        return buckets[: self.sample.rows]
+        keys = self._groups + truth[: self.sample.rows]
+        buckets = np.empty_like(keys)
+        shuffled = np.argsort(keys + self._random.random(len(keys)))
+        buckets[shuffled] = self.sample.row_buckets[np.argsort(keys, kind="stable")]
+        return buckets

@@ -3,9 +3,10 @@
 Each way to give the values of a bucket to its rows has a probability in proportion to the product of exp(fit), where
 `fit` says how well a value goes with a row. The draw starts from a random assignment. In every sweep the rows of each
 bucket are paired at random, and each pair swaps its slots with the probability of Metropolis' rule. Swaps never change
-what a bucket has. Fake values are slots of rows that nobody is. In large buckets a row meets a smaller part of the
-others in each sweep, so these have more sweeps, up to some 250: with 60 values and strong beliefs in a bucket of 500
-rows, the fit of draws is then 97 % of what it comes to after four times as many, and else all of it.
+what a bucket has. Fake values, and those of people who left, are slots of rows that nobody is. In large buckets a row
+meets a smaller part of the others in each sweep, so these have more sweeps, up to some 250: with 60 values and strong
+beliefs in a bucket of 500 rows, the fit of draws is then 97 % of what it comes to after four times as many, and else
+all of it.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ Fits = Callable[[Integers, Integers], npt.NDArray[np.floating[Any]]]  # of rows 
 
 
 class Swaps:
-    """Draws for the rows of some buckets. Rows of fakes are numbered after all others, bucket by bucket.
+    """Draws for the rows of some buckets. What has no row gets one, numbered after all others, bucket by bucket.
 
     `row_buckets` and `slot_buckets` have the bucket of every row and of every slot, both from 0 and ascending.
     """
 
-    def __init__(self, row_buckets: Integers, slot_buckets: Integers, fakes: int = 0) -> None:
+    def __init__(self, row_buckets: Integers, slot_buckets: Integers) -> None:
         sizes = np.bincount(slot_buckets)
+        fakes = sizes - np.bincount(row_buckets, minlength=len(sizes))
         buckets = np.concatenate([row_buckets, np.repeat(np.arange(len(sizes)), fakes)])
         self.order = np.argsort(buckets, kind="stable")  # rows, and those of fakes, by bucket as slots are
         self._buckets = buckets[self.order].astype(np.float64)

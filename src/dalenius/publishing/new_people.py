@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -83,6 +84,18 @@ class NewPeople:
             self._policy = limits_of_new(request, before.manifest, counts)
         self._request = request
 
+    @property
+    def are_few(self) -> bool:
+        """Whether they are so few that it would say too much of each if somebody knew that one of them has a value.
+
+        Then they wait, or are filled up, whatever their values are: that they are says nothing.
+        """
+        if self._before is None:
+            return False
+        said = self._before.manifest
+        limits = [entry.limit for entry in (*said.values, *(said.groups or ())) if entry.limit is not None]
+        return self._number < max(1 / Fraction(limit) for limit in limits)
+
     def buckets(self) -> NewBuckets:
         """The best buckets of these people alone."""
         if self._before is not None and self._number < self._least:
@@ -90,23 +103,28 @@ class NewPeople:
         return self._arrange(self._rows(), 0, self._counts)
 
     def buckets_with_counterfeits(self) -> NewBuckets:
-        """The same with values that are nobody's, as many as are needed, in the shares of the release before."""
+        """The same with values that are nobody's, so many that all values together are in the shares of the release
+        before: so many in any case that the rarest of them is there, and more if that is not enough.
+
+        What the new buckets hold then depends on who is new through one number at most, how many values there are; and
+        on values that nobody had before.
+        """
         if self._before is None or self._policy is None:
             raise SelfCheckError("counterfeits are made from a release before")
-        said, total = self._before.manifest, Fraction(max(self._least, self._number))
+        said = self._before.manifest
         shares = {value.value: Fraction(value.count, said.slots) for value in said.values}
+        total = max(Fraction(max(self._least, self._number)), 1 / (2 * min(shares.values())))
+        others = {text: many for text, many in self._counts.items() if text not in shares}
         while total <= _MOST_TIMES * max(said.slots, self._number):
-            wanted = {text: round(total * share) for text, share in shares.items()}
-            counts = {text: max(self._counts.get(text, 0), wanted.get(text, 0)) for text in {**wanted, **self._counts}}
-            table = ValueCounts.of((text, many) for text, many in counts.items() if many)
-            if table.total < self._least:  # all shares were rounded down
-                total *= _GROWTH
+            wanted = {text: math.floor(total * share + Fraction(1, 2)) for text, share in shares.items()}
+            total *= _GROWTH
+            if any(self._counts.get(text, 0) > many for text, many in wanted.items()):
                 continue
+            table = ValueCounts.of([*wanted.items(), *others.items()])
             plan = plan_counts(table, self._policy, self._request.method, self._request.solving)
             if plan.status is not Status.INFEASIBLE and plan.solution.partition is not None:
-                added = {text: many - self._counts.get(text, 0) for text, many in counts.items()}
+                added = {text: many - self._counts.get(text, 0) for text, many in wanted.items()}
                 return self._arrange(*self._filled_up(added), table.values)
-            total *= _GROWTH
         raise self.too_few()
 
     def too_few(self) -> NoSolutionError:

@@ -151,16 +151,19 @@ class NextRelease:
         if not number:
             return
         new = NewPeople(self._request, self._before, self._counts, self._table, self._where, self._progress)
+        options = self._asked.options
         try:
+            if (options.hold_back or options.counterfeits) and new.are_few:
+                raise new.too_few()
             self._new = new.buckets()
         except NoSolutionError:
             if self._said is None:
                 raise
-            if self._asked.options.hold_back:
+            if options.hold_back:
                 self._held_back = number
                 self._refuse_nobody()
                 return
-            if not self._asked.options.counterfeits:
+            if not options.counterfeits:
                 raise new.too_few() from None
             self._new = new.buckets_with_counterfeits()
         self._find_buckets(self._new, scratch)
@@ -298,7 +301,7 @@ class NextRelease:
         seen = self._new.concerns if self._new is not None else ()
         if self._said is not None:
             seen = tuple(replace(one, message=f"of the new people: {one.message}") for one in seen)
-        moved = changed_values(self._moves.changed) if self._moves.changed else None
+        moved = changed_values(self._moves.changed) if self._moves.changed and not self._held_back else None
         return seen if moved is None else (*seen, moved)
 
     @property

@@ -212,6 +212,7 @@ class Release(Analyses):
         table: str | None = None,
         person: str | None = None,
         control: Any = None,
+        previous: Sequence[Release | str | os.PathLike[str]] = (),
         force: bool = False,
         title: str | None = None,
         dataset: str | None = None,
@@ -223,15 +224,18 @@ class Release(Analyses):
 
         With `audit`, what simulated attackers get; with the table as `truth`, how often they are right (on people, if
         `person` says whose rows are whose) and how good counts are: such a page is for the publisher, not for
-        publication. `title`, `dataset`, `controller` (whose data this is) and `purpose` are the head of its first page.
-        `memory` is what the whole program may take, in bytes.
+        publication. `previous` are earlier releases of its chain, which it names. `title`, `dataset`, `controller`
+        (whose data this is) and `purpose` are the head of its first page. `memory` is what the whole program may take,
+        in bytes.
         """
         from dalenius.policy.job import ReportSection
         from dalenius.report.report_files import make_report
 
         head = ReportSection().but(title=title, dataset=dataset, controller=controller, purpose=purpose)
         tables = {"truth": truth, "table": table, "person": person, "control": control}
-        return make_report(self.path, Path(path), force=force, audit=audit, **tables, head=head, memory=memory)
+        earlier = [one.path if isinstance(one, Release) else Path(one) for one in previous]
+        asked: dict[str, Any] = {"audit": audit, "previous": earlier, **tables, "head": head, "memory": memory}
+        return make_report(self.path, Path(path), force=force, **asked)
 
     @property
     def _where(self) -> Path | ReleaseFolder:

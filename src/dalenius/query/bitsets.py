@@ -46,8 +46,8 @@ class CodedTable:
 class CodedRelease:
     """QIT as codes and a bucket for each row, ST as a bucket and a code for each value, in any order.
 
-    A bucket has more values than rows by the number of fake values, which is the same for all. A stratum begins at each
-    bucket in `cuts`, in ascending order; the first stratum is not listed.
+    A bucket may have more values than rows: some are nobody's. Those of buckets without rows count for nothing. A
+    stratum begins at each bucket in `cuts`, in ascending order; the first stratum is not listed.
     """
 
     attributes: tuple[Codes, ...]
@@ -62,21 +62,21 @@ class Answerer:
 
     def __init__(self, table: CodedTable, release: CodedRelease) -> None:
         numbers, self._bucket_of_row, rows = np.unique(release.buckets, return_inverse=True, return_counts=True)
+        filled = np.isin(release.value_buckets, numbers)
         value_numbers, bucket_of_value, slots = np.unique(
-            release.value_buckets, return_inverse=True, return_counts=True
+            release.value_buckets[filled], return_inverse=True, return_counts=True
         )
         if not np.array_equal(numbers, value_numbers):
-            raise UsageError("QIT and ST do not have the same buckets")
-        fakes = slots - rows
-        self.fake_values = int(fakes[0]) if len(fakes) else 0
-        if self.fake_values < 0 or (fakes != self.fake_values).any():
-            raise UsageError("buckets differ in the number of values beyond their rows")
+            raise UsageError("there are buckets in QIT that are not in ST")
+        if (slots < rows).any():
+            raise UsageError("there are buckets with fewer values than rows")
         self._slots = slots.astype(np.float64)
         self._truth = [_Column(codes, size) for codes, size in zip(table.attributes, table.domains, strict=True)]
         self._sensitive = _Column(table.sensitive, table.sensitive_domain)
         self._rows = [_Column(codes, size) for codes, size in zip(release.attributes, table.domains, strict=True)]
-        by_value = np.argsort(release.values, kind="stable")
-        ends = np.searchsorted(release.values[by_value], np.arange(table.sensitive_domain + 1))
+        values = release.values[filled]
+        by_value = np.argsort(values, kind="stable")
+        ends = np.searchsorted(values[by_value], np.arange(table.sensitive_domain + 1))
         self._buckets_of_value = [bucket_of_value[by_value[i:j]] for i, j in pairwise(ends)]
 
     def answer(self, query: WorkloadQuery) -> tuple[int, float, float, float, float]:

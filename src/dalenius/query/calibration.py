@@ -187,7 +187,8 @@ class _Trial:
         self._class_of = found.of(np.arange(len(sample.stratum_of)))
         blocks = tuple(replace(b, slots=b.slots * parts, buckets=b.buckets * parts) for b in found.blocks)
         self._compositions = Compositions(blocks, found.firsts, found.classes)
-        self._association = Associations(self._compositions, sample.fakes)
+        filling = found.filling(np.arange(len(sample.stratum_of)), np.bincount(sample.row_buckets))
+        self._association = Associations(self._compositions, filling.times(parts))
         strata = np.searchsorted(cuts, np.arange(len(sample.stratum_of)), side="right")
         self._row_cells = strata[sample.row_buckets] * sample.values
 

@@ -8,9 +8,9 @@ max(0, a + c - S) and min(a, c). `pairs` handles parts on both. Buckets are inde
 Where it is asked for, `learner` then learns from all buckets together, and `calibration` measures how often the
 intervals hold.
 
-With sigma fake values in every bucket, S is the number of values. There are sigma more rows that match nothing, to
-which the fake values belong: any sigma of the values, all with the same chance. A condition on quasi-identifiers alone
-is still exact then, but one on the sensitive column alone is not.
+With values that are nobody's, sigma fake ones in every bucket or those of people who left it, S is the number of all
+values. There are as many more rows that match nothing, to which they belong: any of the values, all with the same
+chance. A condition on quasi-identifiers alone is still exact then, but one on the sensitive column alone is not.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Counter(AbstractContextManager["Counter"]):
         self._learner: Learner | None = None  # created when first needed
         self._not_learned: str | None = None
         self._sensitive = folder.manifest.columns.sensitive.name
-        self._fakes = folder.manifest.adversary.fake_values
+        self._of_nobody = folder.manifest.adversary.fake_values > 0 or folder.manifest.surplus > 0
         self._tables = open_tables(folder, memory)
 
     def __exit__(
@@ -187,7 +187,7 @@ class Counter(AbstractContextManager["Counter"]):
         """One pass over the tables, or over one of them if the other does not matter."""
         on_rows = parts.on_rows or any(name != self._sensitive for name in by)
         on_values = parts.on_values or self._sensitive in by
-        if not on_values or not (on_rows or self._fakes):
+        if not on_values or not (on_rows or self._of_nobody):
             table: Literal["qit", "st"] = "st" if on_values else "qit"
             for group, count in self._tables.counts(table, parts.values if on_values else parts.rows, by):
                 yield GroupEstimate(dict(zip(by, group, strict=True)), Estimate.of(count, 0, count, count))

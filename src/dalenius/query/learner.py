@@ -58,7 +58,11 @@ class Learner:
         compositions = find_compositions(
             coded_values(tables, self._codes, self._text), first_buckets(folder.manifest.strata)
         )
-        self._association = Associations(compositions, folder.manifest.adversary.fake_values)
+        if tables.people_left:
+            filling = compositions.filling(*tables.filled_buckets())
+        else:
+            filling = compositions.with_fakes(folder.manifest.adversary.fake_values)
+        self._association = Associations(compositions, filling)
         keep_runs(tables, compositions.firsts, compositions.classes)
 
     def measure(self) -> Calibration:
@@ -125,7 +129,7 @@ class Learner:
     def _whole_bands(self, values: str) -> Floats:
         """The bands all of whose numbers match; none may match in part."""
         chosen = self._nothing
-        query = f"SELECT {self._text}, count(*) FILTER (WHERE {values}), count(*) FROM st GROUP BY 1"  # noqa: S608
+        query = f"SELECT {self._text}, count(*) FILTER (WHERE {values}), count(*) FROM {self._tables.values} GROUP BY 1"  # noqa: S608
         with query_errors():
             for text, matching, every in self._tables.connection.execute(query).fetchall():
                 if 0 < matching < every:
@@ -257,11 +261,19 @@ def _codes(relation: Any, columns: Sequence[str], dictionaries: Sequence[Diction
 def coded_values(
     tables: ReleaseTables, values: Dictionary, text: str = _TEXT, rows: int = _ROWS_AT_ONCE
 ) -> Iterator[tuple[Integers, Codes]]:
-    """The buckets of ST and the codes of its values, in the order of the file. `text` is a value's text in SQL."""
+    """The buckets of ST and the codes of its values, in the order of the file. `text` is a value's text in SQL.
+
+    Buckets without rows are left out.
+    """
     with release_errors():
+        filled = tables.filled_buckets()[0] if tables.people_left else None
         stream = tables.connection.table("st").project(f"b, {text} AS s")
         for batch in stream.to_arrow_reader(rows):
-            yield np.asarray(batch["b"]).astype(np.int64), values.encode(batch["s"])
+            buckets, texts = np.asarray(batch["b"]).astype(np.int64), batch["s"]
+            if filled is not None:
+                there = np.isin(buckets, filled)
+                buckets, texts = buckets[there], texts.filter(pa.array(there))
+            yield buckets, values.encode(texts)
 
 
 def measured(tables: ReleaseTables, values: Dictionary, manifest: Manifest, text: str = _TEXT) -> Calibration:
@@ -281,7 +293,7 @@ def bucket_sample(
     with release_errors():
         read = tables.connection.sql
         rows = read(f"SELECT {cells} b FROM qit WHERE {chosen} ORDER BY {order}").to_arrow_table()  # noqa: S608
-        slots = read(f"SELECT {text} AS s, b FROM st WHERE {chosen} ORDER BY 2, 1").to_arrow_table()  # noqa: S608
+        slots = read(f"SELECT {text} AS s, b FROM {tables.values} WHERE {chosen} ORDER BY 2, 1").to_arrow_table()  # noqa: S608
     numbers, slot_buckets = np.unique(slots["b"].to_numpy().astype(np.int64), return_inverse=True)
     if not len(numbers):  # few large buckets: none was chosen
         return bucket_sample(tables, values, manifest, 1.0, text)
@@ -295,7 +307,6 @@ def bucket_sample(
         ),
         stratum_of=np.searchsorted(first_buckets(manifest.strata), numbers, side="right"),
         values=len(values),
-        fakes=manifest.adversary.fake_values,
     )
 
 
@@ -326,7 +337,7 @@ def rows_by_class(tables: ReleaseTables, rows: str, by: Sequence[str]) -> Iterat
 def values_that_match(tables: ReleaseTables, values: str, sensitive: str) -> list[tuple[str | None, Group]]:
     """The values of ST that match, as text and as in groups."""
     _, selected, _ = tables.group_sql([sensitive])
-    query = f"SELECT CAST(s AS VARCHAR), {selected} 0 FROM st WHERE {values} GROUP BY s"  # noqa: S608
+    query = f"SELECT CAST(s AS VARCHAR), {selected} 0 FROM {tables.values} WHERE {values} GROUP BY s"  # noqa: S608
     with query_errors():
         return [(text, (value,)) for text, value, _ in tables.connection.execute(query).fetchall()]
 

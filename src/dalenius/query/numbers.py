@@ -1,9 +1,9 @@
 """The sensitive numbers that a condition asks about: what is certain of their mean, sum and quantiles, and variances.
 
 Take a bucket with S values, of which a go to rows that meet the condition on quasi-identifiers. They may be any a of
-the S, some of which may be fake. c of the S are numbers that meet the condition on the sensitive column; the others,
-nulls among them, count for nothing. So the condition asks about at least lo = max(0, a + c - S) of the numbers, and at
-most hi = min(a, c).
+the S, some of which may be nobody's. c of the S are numbers that meet the condition on the sensitive column; the
+others, nulls among them, count for nothing. So the condition asks about at least lo = max(0, a + c - S) of the numbers,
+and at most hi = min(a, c).
 
 **Bounds.** Let v_1 <= ... <= v_c. Whatever is to be small, with k numbers it is so for the k smallest: the first lo are
 needed, and the next hi - lo are free. What is to be large is the same from the other end. Added up over all buckets,

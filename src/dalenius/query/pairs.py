@@ -14,7 +14,7 @@ class. With Y a set of value types, "Y, and the rows that accept a value outside
 a Y that is a union of the accepted sets of rows. So it suffices to try the unions, or the same with sides exchanged.
 If both families are larger than MOST_COVERS, only a part is tried: the bounds hold, but may not be the tightest.
 
-With fake values S counts the values, and rows that accept nothing are added to make up S: the fakes are theirs.
+Where values are nobody's, S counts the values, and rows that accept nothing are added to make up S: those are theirs.
 
 DuckDB evaluates the condition once on the distinct combinations of quasi-identifiers and values, and counts the types
 in each bucket, a range of buckets at a time.

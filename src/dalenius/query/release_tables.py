@@ -19,6 +19,7 @@ from dalenius.tables.delimited import check_names
 from dalenius.tables.table_errors import query_errors, release_errors
 
 if TYPE_CHECKING:
+    from dalenius.infer.candidates import Integers
     from dalenius.tables.describe import Kind
 
 MOST_LISTED = 500
@@ -39,11 +40,16 @@ class SizeSums:
 
 
 class ReleaseTables(AttachedTables):
-    """A connection to the tables of one release: the views qit and st, and the table sizes (bucket, slots)."""
+    """A connection to the tables of one release: the views qit and st, and the table sizes (bucket, rows, slots).
+
+    Buckets without rows are not in `sizes`. `values` is ST without them, in no particular order.
+    """
 
     def __init__(self, folder: ReleaseFolder, memory: str = MEMORY) -> None:
         columns = folder.manifest.columns
-        self._fakes = folder.manifest.adversary.fake_values
+        self._fakes, self.people_left = folder.manifest.adversary.fake_values, folder.manifest.surplus > 0
+        # values of buckets that everybody left are nobody's for certain
+        self.values = "(SELECT * FROM st SEMI JOIN sizes USING (b))" if self.people_left else "st"
         rows = {column.name: f"q{i}" for i, column in enumerate(columns.quasi_identifiers)}
         values = {columns.sensitive.name: "s"}
         check_names([*rows, *values, columns.bucket])
@@ -107,20 +113,32 @@ class ReleaseTables(AttachedTables):
         return [name for name in names if name != "s"], [name for name in names if name == "s"]
 
     def _measure(self) -> None:
-        """Count the values of each bucket. There must be as many as rows and fake values together."""
+        """Count the values of each bucket: as many as rows and fake values together, or more if people left."""
         self.connection.execute(
             """CREATE TEMP TABLE sizes AS SELECT b, rows, slots
             FROM (SELECT b, count(*) AS rows FROM qit GROUP BY b)
             FULL JOIN (SELECT b, count(*) AS slots FROM st GROUP BY b) USING (b)"""
         )
+        records = f"coalesce(slots, 0) - {int(self._fakes)}"
+        fits = f"coalesce(rows, 0) <= {records}" if self.people_left else f"rows IS NOT DISTINCT FROM {records}"
         ((wrong,),) = self.connection.execute(
-            f"SELECT count(*) FROM sizes WHERE b IS NULL OR slots IS DISTINCT FROM rows + {int(self._fakes)}"  # noqa: S608
+            f"SELECT count(*) FROM sizes WHERE b IS NULL OR NOT ({fits})"  # noqa: S608
         ).fetchall()
         if wrong:
             raise ReleaseError(
                 f"{wrong:,} buckets do not have as many values as rows and fake values",
                 "Run dalenius verify on the release.",
             )
+        if self.people_left:
+            self.connection.execute("DELETE FROM sizes WHERE rows IS NULL")
+
+    def filled_buckets(self) -> tuple[Integers, Integers]:
+        """The numbers of the buckets with rows, ascending, and how many rows each has."""
+        import numpy as np  # imported here: other questions need no arrays
+
+        with release_errors():
+            found = self.connection.execute("SELECT b, rows FROM sizes ORDER BY b").fetchnumpy()
+        return np.asarray(found["b"], np.int64), np.asarray(found["rows"], np.int64)
 
     def _everything(self) -> str:
         return "qit, (SELECT s FROM st)"

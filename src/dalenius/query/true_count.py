@@ -109,6 +109,11 @@ def true_counts_of(
     return [counts.get(same_group(answer.group[name] for name in by), 0) for answer in answers]
 
 
+def _but_held_back(counter: Counter) -> str:
+    held_back = counter.manifest.chain.held_back if counter.manifest.chain is not None else 0
+    return f", without the {held_back:,} people who were held back" if held_back else ""
+
+
 def _counts(
     counter: Counter, source: Any, expression: str, by: Sequence[str], table: str | None
 ) -> dict[tuple[Any, ...], int]:
@@ -122,6 +127,6 @@ def _counts(
     if counted.total != counter.manifest.rows:
         raise InputError(
             f"the table has {counted.total:,} rows and the release {counter.manifest.rows:,}",
-            "Give the table that the release was made from.",
+            f"Give the table that the release was made from{_but_held_back(counter)}.",
         )
     return counted.counts

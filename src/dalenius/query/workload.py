@@ -137,8 +137,9 @@ def answer(
             compositions = coded_compositions(release)
         except UnsupportedError as unsupported:
             return replace(_answers(list(pool.map(answerer.answer, queries))), not_learned=str(unsupported))
-        association = Associations(compositions, answerer.fake_values)
-        classes = compositions.of(np.unique(release.buckets))
+        numbers, held = np.unique(release.buckets, return_counts=True)
+        association = Associations(compositions, compositions.filling(numbers, held))
+        classes = compositions.of(numbers)
         rows: list[tuple[int, float, float, float, float]] = []
         parts: list[Posterior] = []
         for first in range(0, len(queries), association.at_once):  # the matching rows by class take much memory
@@ -146,8 +147,8 @@ def answer(
             pairs = list(pool.map(lambda query: answerer.answer_by_class(query, classes, compositions.number), block))
             rows += [row for row, _ in pairs]
             matching = np.array([by_class for _, by_class in pairs], dtype=np.float64)
-            sets = _value_sets(block, association.values)
-            found = association.posterior(matching, sets)
+            sets = _value_sets(block, table.sensitive_domain)
+            found = association.posterior(matching, sets[:, : association.values])
             parts.append(found if calibration is None else calibration.widened(found, sets))
     answers = _answers(rows)
     return replace(answers, learned=learned_answers(answers, parts))
@@ -169,8 +170,9 @@ def _answers(rows: Sequence[tuple[int, float, float, float, float]]) -> Answers:
 
 
 def coded_compositions(release: CodedRelease) -> Compositions:
-    """The classes of a release, in whatever order it is."""
+    """The classes of a release, in whatever order it is, without buckets that have no rows."""
     order = np.argsort(release.value_buckets, kind="stable")
+    order = order[np.isin(release.value_buckets[order], release.buckets)]
     return find_compositions([(release.value_buckets[order], release.values[order])], release.cuts)
 
 
@@ -271,8 +273,8 @@ def encode(
 ) -> tuple[CodedTable, CodedRelease]:
     """The table and the release in the same codes. In every column they must have the same values equally often.
 
-    Fake values come on top: ST has each value at least as often as the table. The codes of sensitive values are added
-    to `kinds`.
+    Values of nobody come on top: ST has each value at least as often as the table. The codes of sensitive values are
+    added to `kinds`.
     """
     columns = folder.manifest.columns
     names = [column.name for column in columns.quasi_identifiers]

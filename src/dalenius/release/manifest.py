@@ -35,6 +35,8 @@ from dalenius.release.column_entries import GroupEntry as GroupEntry
 from dalenius.release.column_entries import Value as Value
 from dalenius.release.column_entries import Worst as Worst
 from dalenius.release.earlier_formats import in_its_own_format, in_this_format
+from dalenius.release.strata_entries import Adversary as Adversary
+from dalenius.release.strata_entries import Chain as Chain
 from dalenius.release.strata_entries import Cut as Cut
 from dalenius.release.strata_entries import Leaf as Leaf
 from dalenius.release.strata_entries import SizeGroupPart as SizeGroupPart
@@ -50,7 +52,6 @@ CRYPTOGRAPHIC: Literal["cryptographic"] = "cryptographic"
 SEEDED: Literal["seeded: not for publication"] = "seeded: not for publication"
 MOST_SETS = 100  # sensitive columns beside the first
 _OF_A_SET = ("group_table", "null_value", "missing", "groups", "bands", "values")  # what a view takes from it
-MOST_IN_A_BUCKET = 2**31 - 1  # known records or fake values: with any size of a bucket, sums fit into 64 bits
 _FIRST_STRICT = 4  # the format since which there is one spelling
 _MOST_KEYS = 64  # of an object: each that is too many would be an error of its own
 
@@ -70,22 +71,6 @@ class Columns(Entry):
     sensitive: SensitiveEntry
 
 
-class Adversary(Entry):
-    """What the adversary is assumed to know beyond the release and the quasi-identifiers."""
-
-    known_records: Annotated[
-        int,
-        Field(
-            ge=0,
-            le=MOST_IN_A_BUCKET,
-            description="Records of a bucket that the adversary may know; every bucket has more.",
-        ),
-    ]
-    fake_values: Annotated[
-        int, Field(ge=0, le=MOST_IN_A_BUCKET, description="Fake sensitive values in each bucket, in ST alone.")
-    ]
-
-
 class Persons(Entry):
     """Where people have several rows: how the tables tell them apart, and what was left out."""
 
@@ -97,24 +82,6 @@ class Persons(Entry):
     ]
     most_rows: Annotated[Count | None, Field(description="The most rows that a person has kept, if there is a most.")]
     dropped: Annotated[int, Field(ge=0, description="Rows of the source that were left out because of it.")]
-
-
-class Chain(Entry):
-    """Where a release is one of several of the same people, whose buckets go on from release to release."""
-
-    release: Annotated[Count, Field(description="Its number in the chain; the first is 1.")]
-    previous: Annotated[
-        Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None,
-        Field(description="The SHA-256 of manifest.json of the release before; null of the first."),
-    ]
-    surplus: Annotated[
-        int,
-        Field(
-            ge=0,
-            description="Values of ST that are nobody's, fake values aside: of people who left, and counterfeits.",
-        ),
-    ]
-    held_back: Annotated[int, Field(ge=0, description="New people who are in no bucket yet, and not in the release.")]
 
 
 class Manifest(Entry):

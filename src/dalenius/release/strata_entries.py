@@ -1,4 +1,4 @@
-"""The parts of a manifest that say how a table was cut into strata, and how many buckets of which sizes each has."""
+"""The parts of a manifest about buckets: strata and their sizes, against whom they protect, and what they follow on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Annotated
 from pydantic import Field
 
 from dalenius.release.two_tables import Count, Entry, Ratio
+
+MOST_IN_A_BUCKET = 2**31 - 1  # known records or fake values: with any size of a bucket, sums fit into 64 bits
 
 
 class SizeGroupPart(Entry):
@@ -79,3 +81,37 @@ class Strata(Entry):
         ),
     ]
     strata: Annotated[list[Stratum], Field(min_length=1, fail_fast=True, description="In the order of their buckets.")]
+
+
+class Adversary(Entry):
+    """What the adversary is assumed to know beyond the release and the quasi-identifiers."""
+
+    known_records: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=MOST_IN_A_BUCKET,
+            description="Records of a bucket that the adversary may know; every bucket has more.",
+        ),
+    ]
+    fake_values: Annotated[
+        int, Field(ge=0, le=MOST_IN_A_BUCKET, description="Fake sensitive values in each bucket, in ST alone.")
+    ]
+
+
+class Chain(Entry):
+    """Where a release is one of several of the same people, whose buckets go on from release to release."""
+
+    release: Annotated[Count, Field(description="Its number in the chain; the first is 1.")]
+    previous: Annotated[
+        Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None,
+        Field(description="The SHA-256 of manifest.json of the release before; null of the first."),
+    ]
+    surplus: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Values of ST that are nobody's, fake values aside: of people who left, and counterfeits.",
+        ),
+    ]
+    held_back: Annotated[int, Field(ge=0, description="New people who are in no bucket yet, and not in the release.")]

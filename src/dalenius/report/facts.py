@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,14 @@ class Workload:
 
 
 @dataclass(frozen=True)
+class Earlier:
+    """An earlier release: its manifest, and the SHA-256 of the manifest's file."""
+
+    manifest: Manifest
+    sha256: str
+
+
+@dataclass(frozen=True)
 class Facts:
     """Everything in a report, before it is put into words.
 
@@ -44,7 +53,8 @@ class Facts:
     `workload_note` say why a part that was asked for is missing. `from_raw_table` says that some figure comes from the
     published table or from a control table: such a report is for the publisher only. `with_control` says that the audit
     had a control table. `other_files` is the number of files in the folder that do not belong to the release. `head` is
-    what the publisher wants at the top of the first page.
+    what the publisher wants at the top of the first page. `earlier` are releases that are said to precede this one in
+    its chain.
     """
 
     manifest: Manifest | None
@@ -59,6 +69,7 @@ class Facts:
     with_control: bool = False
     other_files: int = 0
     head: ReportSection = field(default_factory=ReportSection)
+    earlier: tuple[Earlier, ...] = ()
 
     @classmethod
     def of(
@@ -108,6 +119,7 @@ def collect(
     control: Any = None,
     head: ReportSection | None = None,
     job: Job | None = None,
+    previous: Sequence[Path] = (),
     memory: int | None = None,
     progress: Progress | None = None,
 ) -> Facts:
@@ -116,8 +128,8 @@ def collect(
     `truth` is a path (with `table`, for a DuckDB file that has several), a DataFrame, a pyarrow Table or a DuckDB
     relation, and `person` its column that says whose rows are whose; `control` is a table of people who are not in the
     release, for the attacker who learns. With a `job`, the release is compared with all that it says. A release that
-    does not pass its checks is not an error here: the facts say so, and leave out what has no meaning then. `memory` is
-    what the whole program may take, in bytes.
+    does not pass its checks is not an error here: the facts say so, and leave out what has no meaning then. `previous`
+    are folders of earlier releases of the same chain. `memory` is what the whole program may take, in bytes.
     """
     require_folder(folder)
     if control is not None and not audit:
@@ -126,11 +138,16 @@ def collect(
         )
     progress = progress or Silent()
     before = _manifest(folder)
+    earlier = tuple(map(_earlier, previous))
+    if earlier and before[0] is not None and before[0].chain is None:
+        raise UsageError("the release is in no chain, so no release precedes it", "Leave the earlier releases out.")
     by_people = before[0] is not None and before[0].persons is not None
     own = person if by_people else None  # of a release by rows, it is for the attackers alone
-    verdict = verify(folder, job=job, against=truth, table=table, person=own, memory=memory, progress=progress)
+    source: dict[str, Any] = {"against": truth, "table": table, "person": own}
+    follows = _directly_before(before[0], previous, earlier)
+    verdict = verify(folder, job=job, previous=follows, memory=memory, progress=progress, **source)
     facts = Facts.of(folder, verdict, from_raw_table=truth is not None or control is not None)
-    facts = replace(facts, with_control=control is not None, head=head or ReportSection())
+    facts = replace(facts, with_control=control is not None, head=head or ReportSection(), earlier=earlier)
     if audit:
         scores = {"truth": truth, "table": table, "person": person} if truth is not None else {}
         facts = _with_audit(facts, folder, scores, control, memory, progress)
@@ -150,6 +167,19 @@ def _manifest(folder: Path) -> tuple[Manifest | None, str | None]:
     except ReleaseError:
         return None, None
     return (manifest, digest) if digest is not None else (None, None)
+
+
+def _earlier(folder: Path) -> Earlier:
+    require_folder(folder)
+    manifest = read_manifest(folder)
+    return Earlier(manifest, hashlib.sha256((folder / FILE).read_bytes()).hexdigest())
+
+
+def _directly_before(manifest: Manifest | None, folders: Sequence[Path], earlier: Sequence[Earlier]) -> Path | None:
+    """The folder of the release on which this one says it follows, if it is among them."""
+    chain = manifest.chain if manifest is not None else None
+    found = [folder for folder, one in zip(folders, earlier, strict=True) if chain and one.sha256 == chain.previous]
+    return found[0] if found else None
 
 
 def _digest(folder: Path) -> str | None:

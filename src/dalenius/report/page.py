@@ -34,8 +34,10 @@ from dalenius.report.formatting import (
 from dalenius.report.front_page import bands_title, front_page, squared_error
 from dalenius.report.promises import promises
 from dalenius.report.statements import (
+    chain_in_words,
     compared,
     exposures,
+    has_values_of_nobody,
     is_free,
     limited_groups,
     statements,
@@ -173,11 +175,15 @@ def _release(whole: Twin) -> Twin:
         "nearest": words.nearest(release),
         "limited_groups": len(limited_groups(release)),
         "nearest_groups": group_tree.nearest(release),
-        "sizes": [_size_row(group, release["people"]) for group in release["setting"][:MOST_ROWS]],
+        "sizes": [
+            _size_row(group, sum(one["people"] for one in release["setting"]))
+            for group in release["setting"][:MOST_ROWS]
+        ],
         "sizes_in_words": words.sizes_in_words(release),
         "strata": words.strata_in_words(release),
         "proof": words.proof(release),
         "fakes": words.fakes(release, twin["audit"]),
+        "chain": chain_in_words(whole),
         "without_limit": without_limit(release),
         "exposures": exposures(release) or [without_exposure(release)],
         "hashes": _hashes(release),
@@ -216,7 +222,7 @@ def _hashes(release: Twin) -> list[Twin]:
 
 
 def _value_row(value: Twin, release: Twin, exposure: Twin | None) -> Twin:
-    known, fakes = release["known_records"], release["fake_values"]
+    known, fakes = release["known_records"], has_values_of_nobody(release)
     worst, limit = value["worst"], Fraction(value["limit"])
     exact = value["probability"]
     return {

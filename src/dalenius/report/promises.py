@@ -20,6 +20,7 @@ _PROMISES = {
     "values": "The counts and worst cases of all values are as stated.",
     "order": "The published data determine the order of rows, so it reveals nothing about the order of the source.",
     "source": "Every record of the table is in the release exactly once.",
+    "chain": "The buckets of the release before are the same in this one, with the same values.",
     "job": "The release is what the job file asks for.",
 }
 _WITH_GROUPS = {
@@ -36,6 +37,10 @@ _OF_PEOPLE = {
     "order": "The published data determine the order of rows and the numbers of people within a bucket, so neither "
     "reveals anything.",
     "source": "Everybody of the table is in the release exactly once, with all rows that were not left out.",
+}
+_OF_CHAINS = {
+    "sizes": "No bucket has more people than its stated size; where nobody left, it has as many.",
+    "strata": "The quasi-identifiers of a new record determine its stratum.",
 }
 _SOURCE = "Not checked here: this needs the table that was published."
 _SEPARATELY = "Rows and sensitive values were compared separately, not which value is in which row's bucket."
@@ -77,6 +82,8 @@ def _promise(check: str, release: Twin | None) -> str:
     promise = _PROMISES.get(check, check)
     if release is not None and release["by_people"]:
         promise = _OF_PEOPLE.get(check, promise)
+    if release is not None and release["chain"] is not None and release["chain"]["release"] > 1:
+        promise = _OF_CHAINS.get(check, promise)
     if release is not None and all_at_once(release)["groups"]:
         if check == "limits" and release["by_people"]:
             return f"{promise}, and so does every group of values"

@@ -6,6 +6,7 @@ Both files are written whole, or whatever was there before stays.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,7 @@ def make_report(
     control: Any = None,
     head: ReportSection | None = None,
     job: Job | None = None,
+    previous: Sequence[Path] = (),
     memory: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -90,6 +92,7 @@ def make_report(
         control=control,
         head=head,
         job=job,
+        previous=previous,
         memory=memory,
         progress=progress,
     )

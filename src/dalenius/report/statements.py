@@ -18,11 +18,15 @@ from dalenius.model.concern import Concern, Severity
 from dalenius.release.manifest import SEEDED
 from dalenius.report.attackers import every_attack
 from dalenius.report.by_column import all_at_once
-from dalenius.report.formatting import listed, number, percent, percentages, plural, sentence, visible
+from dalenius.report.formatting import listed, number, part, percent, percentages, plural, sentence, visible
 from dalenius.verify.findings import SOURCE
 
 Twin = dict[str, Any]
 _LONGEST = 400  # characters of a message
+_NEW_EPOCH = (
+    "Consider a new epoch: a first release again, with a new ledger. Whoever has releases of both epochs can intersect "
+    "them; dalenius audit estimates what that would give away."
+)
 NOT_MEASURED = "not-measured"
 
 
@@ -121,7 +125,7 @@ def own_concerns(twin: Twin) -> list[Concern]:
     if release is not None and release["randomness"] == SEEDED:
         message = "the release was made with a seed: anybody who has the seed and the order of the table can undo it"
         concerns.append(Concern("seeded", Severity.STOP, message, "Publish again without a seed."))
-    concerns += [*_not_attacked(twin), *_not_compared(twin)]
+    concerns += [*_not_attacked(twin), *_not_compared(twin), *_of_chain(twin)]
     if release is not None and (release["fake_values"] or release["known_records"]):  # else they are in the clear
         answer = "Publish again with limits below 1: --odds 8 never reaches 1."
         concerns += [
@@ -164,6 +168,61 @@ def _not_compared(twin: Twin) -> list[Concern]:
         "unchanged, is not known"
     )
     return [Concern("not-compared", Severity.LOOK, message, "Make the report with --truth TABLE.")]
+
+
+def _of_chain(twin: Twin) -> list[Concern]:
+    """Releases that do not precede this one, and too many places that are nobody's."""
+    concerns = []
+    chain = twin["release"]["chain"] if twin["release"] is not None else None
+    if strangers := sum(not one["precedes"] for one in twin["earlier"]):
+        which = (
+            "a release that was given does" if strangers == 1 else f"{number(strangers)} releases that were given do"
+        )
+        message = f"{which} not precede this one in its chain, or one between them is missing"
+        answer = "Give all earlier releases of the chain, as they were published."
+        concerns.append(Concern("not-preceding", Severity.LOOK, message, answer))
+    if chain is not None and chain["new_epoch"]:
+        message = (
+            f"{number(chain['surplus'])} of {plural(chain['places'], 'place')} in buckets are nobody's "
+            f"({chain['surplus_share']:.0%}), more than a third"
+        )
+        concerns.append(Concern("surplus", Severity.NOTE, message, _NEW_EPOCH))
+    return concerns
+
+
+def chain_in_words(twin: Twin) -> list[str]:
+    """Where the release is one of a chain: which one, what is left over, and which releases precede it."""
+    chain = twin["release"]["chain"]
+    if chain is None:
+        return []
+    sentences = [
+        f"This is release {number(chain['release'])} of a chain, whose buckets go on from release to release: whoever "
+        "stays is in the same bucket with the same values. Of somebody who stays, the buckets of all these releases "
+        "tell together what those of one of them tell."
+    ]
+    if chain["surplus"]:
+        sentences.append(
+            f"{part(chain['surplus'], chain['places'])} places in buckets are nobody's: of people who left, or filled "
+            "up by the publisher. Their values stay. Sizes of buckets, counts of values and worst cases include them."
+        )
+    else:
+        sentences.append("Every place in a bucket is somebody's.")
+    if chain["new_epoch"]:
+        sentences.append(f"That is more than a third. {_NEW_EPOCH}")
+    if chain["held_back"]:
+        held = plural(chain["held_back"], "new person is", "new people are")
+        sentences.append(f"According to the manifest, {held} held back: in no bucket yet, and not in the release.")
+    for one in twin["earlier"]:
+        which = "A release of no chain" if one["release"] is None else f"Release {number(one['release'])}"
+        fits = "precedes this one" if one["precedes"] else "does not precede this one, or one between them is missing"
+        size = f"{plural(one['rows'], 'record')} in {plural(one['buckets'], 'bucket')}"
+        sentences.append(f"{which}, with {size}, {fits}.")
+    return sentences
+
+
+def has_values_of_nobody(release: Twin) -> bool:
+    """Whether a bucket may show values that are nobody's."""
+    return bool(release["fake_values"] or (release["chain"] is not None and release["chain"]["surplus"]))
 
 
 def measured(audit: Twin) -> bool:

@@ -22,6 +22,7 @@ from dalenius.verify.findings import verdict_object
 from dalenius.verify.stated_people import about
 
 FORMAT = 2
+MOST_SURPLUS = Fraction(1, 3)  # of places: beyond it buckets are half as large again as their people need
 _ONCE = frozenset({"exposure", "verdict", "findings"})  # of the whole report; those of its parts would contradict them
 
 
@@ -35,6 +36,7 @@ def report_object(facts: Facts) -> dict[str, Any]:
         "audit_note": facts.audit_note,
         "workload": _workload_object(facts),
         "workload_note": facts.workload_note,
+        "earlier": _earlier_objects(facts),
     }
     concerns = _concerns(facts, own_concerns(facts_object))
     error = TypicalError.of(facts.verdict.exposure) if facts.verdict.exposure is not None else None
@@ -88,6 +90,7 @@ def _release_object(manifest: Manifest, digest: str | None) -> dict[str, Any]:
         "buckets": manifest.buckets,
         "known_records": known,
         "fake_values": manifest.adversary.fake_values,
+        "chain": _chain_object(manifest),
         "setting": _setting_object(manifest),
         "loss": manifest.loss,
         "mse": _finite(manifest.mse),
@@ -102,6 +105,40 @@ def _release_object(manifest: Manifest, digest: str | None) -> dict[str, Any]:
         "others": [_column_object(manifest.view(number)) for number in range(1, manifest.sets)],
         "together": [one.columns for one in manifest.together],
     }
+
+
+def _chain_object(manifest: Manifest) -> dict[str, Any] | None:
+    """Where the release is one of a chain: how many places of its buckets are nobody's, and if that is too many."""
+    chain, places = manifest.chain, manifest.rows + manifest.surplus
+    if chain is None:
+        return None
+    return {
+        **chain.model_dump(mode="json"),
+        "places": places,
+        "surplus_share": chain.surplus / places,
+        "new_epoch": Fraction(chain.surplus, places) > MOST_SURPLUS,
+    }
+
+
+def _earlier_objects(facts: Facts) -> list[dict[str, Any]]:
+    """Earlier releases, and whether the hashes of manifests lead from this one back to each."""
+    known = {one.sha256: one.manifest.chain for one in facts.earlier}
+    chain, preceding = facts.manifest.chain if facts.manifest is not None else None, list[str]()
+    while chain is not None and chain.previous in known and chain.previous not in preceding:
+        number, chain = chain.release, known[chain.previous]
+        if chain is None or chain.release != number - 1:
+            break
+        preceding.append(next(digest for digest, own in known.items() if own is chain))
+    return [
+        {
+            "release": one.manifest.chain.release if one.manifest.chain is not None else None,
+            "rows": one.manifest.rows,
+            "buckets": one.manifest.buckets,
+            "sha256": one.sha256,
+            "precedes": one.sha256 in preceding,
+        }
+        for one in facts.earlier
+    ]
 
 
 def _column_object(view: Manifest) -> dict[str, Any]:
@@ -129,7 +166,7 @@ def _persons_object(manifest: Manifest) -> dict[str, Any] | None:
 
 def _setting_object(manifest: Manifest) -> list[dict[str, int]]:
     """Buckets, people and records by size. With several rows a person, the strata say how many each has."""
-    records = Counter({group.size: group.size * group.buckets for group in manifest.setting})
+    records = Counter({group.size: group.size * group.buckets for group in manifest.setting})  # places, in a chain
     if manifest.persons is not None and manifest.strata is not None:
         records = Counter()
         for stratum in manifest.strata.strata:

@@ -21,7 +21,14 @@ from dalenius.report.formatting import (
     visible,
 )
 from dalenius.report.people_words import example_of
-from dalenius.report.statements import exposures, free_in_words, has_own_limit, limited_groups, without_limit
+from dalenius.report.statements import (
+    exposures,
+    free_in_words,
+    has_own_limit,
+    has_values_of_nobody,
+    limited_groups,
+    without_limit,
+)
 
 _NEAREST = 5
 _ISOLATE, _END = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
@@ -31,7 +38,7 @@ Twin = dict[str, Any]
 def linked(twin: Twin) -> str:
     """Whether a bucket shows whose its values are."""
     release = twin["release"]
-    fakes, known = release["fake_values"], release["known_records"]
+    fakes, known = has_values_of_nobody(release), release["known_records"]
     if len(release["values"]) == 1:
         return "Here every value in the release is the same, so everybody's value is known."
     one = "person" if release["by_people"] else "record"
@@ -39,7 +46,10 @@ def linked(twin: Twin) -> str:
         return f"Here every bucket has a single {one}, so it shows that person's value."
     if not twin["holds"]:
         return "A bucket should not show which value is whose, but whether these buckets do is not known."
-    text = f"The bucket itself does not show which value is whose{', or which ones are fake' if fakes else ''}"
+    whose = (
+        "" if not fakes else ", or which ones are fake" if release["fake_values"] else ", or which ones are nobody's"
+    )
+    text = f"The bucket itself does not show which value is whose{whose}"
     if exposures(release) and not fakes and not known:
         same = "everybody in it has the value" if release["by_people"] else "all of its values are the same"
         text += f", unless it has a single {one} or {same}"
@@ -111,12 +121,12 @@ def example(release: Twin) -> tuple[str, ...]:
             "shows who"
         )
     else:
-        most = "at most " if release["fake_values"] else ""
+        most = "at most " if has_values_of_nobody(release) else ""
         finds = (
             f"Somebody who finds a person in that bucket sees {people}, {most}{worst['count']:,} of whom "
             f"{_have(worst['count'])} it, and nothing in the bucket that shows who"
         )
-    bound = " at most" if known or release["fake_values"] else ""
+    bound = " at most" if known or has_values_of_nobody(release) else ""
     return (
         bucket,
         f"{finds}. From the bucket, the person has it with a probability of {chance(value['probability'])}{bound}.",
@@ -125,7 +135,7 @@ def example(release: Twin) -> tuple[str, ...]:
 
 def nearest(release: Twin) -> list[str]:
     """The limited values that come nearest to their limits, one sentence each."""
-    known, fakes = release["known_records"], release["fake_values"]
+    known, fakes = release["known_records"], has_values_of_nobody(release)
     sentences = []
     limited = [value for value in drawn_values(release, len(release["values"])) if has_own_limit(value)]
     for value in limited[:_NEAREST]:
@@ -196,8 +206,10 @@ def _worst_cases(release: Twin) -> str:
 
 def sizes_in_words(release: Twin) -> str:
     """What the chart of sizes shows."""
-    setting, everybody = release["setting"], release["people"]
+    setting, everybody = release["setting"], sum(group["people"] for group in release["setting"])
     one, many = ("person", "people") if release["by_people"] else ("record", "records")
+    if release["chain"] is not None and release["chain"]["surplus"]:
+        one, many = "place", "places"
     top = max(setting, key=lambda group: group["people"])
     if len(setting) == 1:
         every = f"All {number(everybody)} {many} are" if everybody > 1 else f"The only {one} is"
@@ -224,7 +236,12 @@ def strata_in_words(release: Twin) -> list[str]:
         )
         each = "" if release["persons"] is None else " Everybody has equally many rows."
         return [f"{whose} was not cut into strata: anybody may share a bucket with anybody.{each}"]
-    of_people = release["by_people"]
+    of_people, chain = release["by_people"], release["chain"]
+    if chain is not None and chain["release"] > 1:
+        number_of = plural(strata["number"], "stratum", "strata")
+        return [
+            f"The buckets of the chain are in {number_of}, each of one release: new people are in strata of their own."
+        ]
     columns = [*(["the number of rows of a person"] if strata["by_number_of_rows"] else [])]
     columns += [_quoted(name) for name in strata["columns"]]
     number_of = plural(strata["number"], "stratum", "strata")
@@ -272,10 +289,12 @@ def proof(release: Twin) -> str:
 def fakes(release: Twin, audit: Twin | None) -> list[str]:
     """How many fake values there are, and what they are for."""
     sigma = release["fake_values"]
+    surplus = release["chain"]["surplus"] if release["chain"] is not None else 0
     if not sigma:
-        return ["There are no fake values: every sensitive value in the release belongs to somebody."]
+        whose = ", or did" if surplus else ""
+        return [f"There are no fake values: every sensitive value in the release belongs to somebody{whose}."]
     every = sigma * release["buckets"]
-    total = release["rows"] + every
+    total = release["rows"] + surplus + every
     sentences = [
         f"Every bucket shows {plural(sigma, 'fake value')}, which {'belongs' if sigma == 1 else 'belong'} to nobody: "
         f"{part(every, total)} values in the release are fake. They are not marked.",

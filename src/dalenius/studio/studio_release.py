@@ -306,6 +306,8 @@ class StudioRelease:
             "has_bands": manifest.bands is not None,
             "fake_values": manifest.adversary.fake_values,
             "known_records": manifest.adversary.known_records,
+            "surplus": manifest.surplus,
+            "chain": manifest.chain.release if manifest.chain is not None else None,
             "strata": len(manifest.strata.strata) if manifest.strata is not None else 1,
             "verified": known.verified,
             "audited": known.audited is not None,

@@ -288,6 +288,8 @@ function facts(release) {
     fact("MSE", figure(release.mse)),
     release.known_records ? fact(release.by_people ? "known people" : "known records", count(release.known_records)) : null,
     release.fake_values ? fact("fakes per bucket", count(release.fake_values)) : null,
+    release.chain ? fact("release of its chain", count(release.chain)) : null,
+    release.surplus ? fact("values of nobody", count(release.surplus)) : null,
   );
 }
 
