@@ -17,6 +17,7 @@ import pyarrow.parquet
 import pytest
 
 from dalenius.errors import AbsentCodesError, DaleniusError, InputError, NullsError, UsageError
+from tests.effort import cases
 from tests.over_time import Years, buckets_of
 
 KINDS = {
@@ -32,7 +33,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("form", ["parquet", "csv", "parts"])
+@pytest.mark.parametrize("form", cases("parquet", "csv", "parts", usually=2))
 @pytest.mark.parametrize("role", ["place", "value"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_column(kind: str, role: str, form: Any, tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def as_source(table: pa.Table, kind: str, folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("then", ["csv", "parquet", "duckdb", "pandas", "polars"])
-@pytest.mark.parametrize("now", ["csv", "parquet", "polars"])
+@pytest.mark.parametrize("now", cases("csv", "parquet", "polars", usually=2))
 def test_years_come_from_any_source(now: str, then: str, tmp_path: Path) -> None:
     """A text file has no types of its own: it has those of the release before."""
     years = Years(tmp_path, quasi_identifiers=["number", "code", "day"])

@@ -182,7 +182,7 @@ def test_few_new_people_wait_or_are_filled_up_whatever_their_values_are(tmp_path
     assert shown[False].isdisjoint(shown[True])
 
 
-@pytest.mark.parametrize("seed", range(examples(80)))
+@pytest.mark.parametrize("seed", range(examples(40)))
 @pytest.mark.parametrize("few", ["hold_back", "counterfeits"])
 def test_random_histories(seed: int, few: str, tmp_path: Path) -> None:
     """Whatever people do but change their values, and whether those who are too few wait or are filled up."""
@@ -282,7 +282,7 @@ def test_each_arrangement_of_a_tiny_bucket_comes_equally_often(tmp_path: Path) -
     """Four people, two of each value, published with many keys: each value for each of them in half of the releases."""
     once = people("ax bx cy dy")
     together: Counter[frozenset[Age]] = Counter()
-    number = 60
+    number = 40
     for seed in range(number):
         folder = tmp_path / str(seed)
         release = Years(folder, seed=seed).follow(once)
