@@ -198,7 +198,7 @@ class TestChains:
         assert alike.one_bucket == 8
         assert (alike.intersection.people, alike.intersection.pinned) == (9, 1)  # person 20, in two new buckets
 
-    def test_another_epoch_is_more_evidence(self, tmp_path: Path) -> None:
+    def test_another_chain_is_more_evidence(self, tmp_path: Path) -> None:
         first, second = chain(tmp_path)
         other = made(range(8), [*VALUES, "ague", "ague", "bile", "cold"], [1, 2] * 4, "1/2")
         found = audit_releases([first, second, other.write(tmp_path / "other")])
@@ -286,8 +286,8 @@ class TestChains:
         assert found is not None
         assert (found.people, found.contradicted, found.above_limit, found.pinned) == (1, 1, 0, 0)
 
-    def test_a_new_epoch_is_estimated_as_enumeration_has_it(self, tmp_path: Path) -> None:
-        found = audit_releases(chain(tmp_path), seed=1).new_epoch
+    def test_a_new_chain_is_estimated_as_enumeration_has_it(self, tmp_path: Path) -> None:
+        found = audit_releases(chain(tmp_path), seed=1).new_chain
         values = [*VALUES, "ague", "ague", "bile", "cold"]
         buckets = [values[:4], values[4:]]
         over = pinned = best = Fraction(0)
@@ -306,13 +306,13 @@ class TestChains:
         assert found.people_above_limit == pytest.approx(float(over), abs=1)
         assert found.pinned == pytest.approx(float(pinned), abs=1)
         assert found.expected == pytest.approx(float(best / 8), abs=0.02)
-        assert found == audit_releases(chain(tmp_path / "again"), seed=1).new_epoch
+        assert found == audit_releases(chain(tmp_path / "again"), seed=1).new_chain
 
-    def test_the_audit_of_one_release_of_a_chain_says_what_an_epoch_costs(self, tmp_path: Path) -> None:
+    def test_the_audit_of_one_release_of_a_chain_says_what_a_new_chain_costs(self, tmp_path: Path) -> None:
         first = made(range(8), [*VALUES, *VALUES], [1] * 4 + [2] * 4, "1/2").write(tmp_path / "c1")
-        assert dalenius.load(first).audit(attacks=["corruption"]).new_epoch is None
+        assert dalenius.load(first).audit(attacks=["corruption"]).new_chain is None
         begin_chain(first)
-        found = dalenius.load(first).audit(attacks=["corruption"]).new_epoch
+        found = dalenius.load(first).audit(attacks=["corruption"]).new_chain
         assert found is not None
         assert (found.people, found.people_above_limit, found.pinned) == (8, 0, 0)
         assert found.expected == pytest.approx(0.25)

@@ -25,7 +25,7 @@ Run = Callable[..., Result]
 ATTACKS = ["corruption", "negative", "learning", "order"]
 TOP = [
     *["format", "rows", "buckets", "known_records", "fake_values", "sampled", "verdict", "findings", "broken", "notes"],
-    *["people", "new_epoch"],
+    *["people", "new_chain"],
 ]
 KEYS = [
     *[

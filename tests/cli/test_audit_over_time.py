@@ -19,7 +19,7 @@ from tests.handmade import Handmade
 Run = Callable[..., Result]
 TOP = [
     *["format", "verdict", "findings", "releases", "link", "linked", "one_bucket", "best_single_release"],
-    *["intersection", "baseline", "control", "movers", "new_epoch", "notes"],
+    *["intersection", "baseline", "control", "movers", "new_chain", "notes"],
 ]
 SUMS = [
     *["people", "people_above_limit", "pinned", "pinned_scored", "pinned_right", "contradicted", "largest_ratio"],
@@ -88,7 +88,7 @@ def test_a_chain_gives_nobody_away(run: Run) -> None:
     assert result.exit_code == 0
     assert "number 2, follows 1" in result.stdout
     assert "3 people have the same bucket of a chain in all of their releases" in result.stdout
-    assert "A new epoch, a release of these people outside of the chain, would put about" in result.stdout
+    assert "A new chain, a release of these people outside of the chain, would put about" in result.stdout
     assert "Nobody is above a limit by intersecting these releases." in result.stdout
     found = json.loads(run("first", "second", "--json").stdout)
     assert (found["control"], found["one_bucket"], found["best_single_release"]) == (None, 3, 0)
@@ -96,14 +96,14 @@ def test_a_chain_gives_nobody_away(run: Run) -> None:
         *["people", "above_limit", "pinned", "contradicted", "largest_ratio"],
         *["bystanders", "bystanders_above_limit", "bystanders_largest_ratio"],
     ]
-    assert list(found["new_epoch"]) == ["people", "people_above_limit", "pinned", "expected"]
+    assert list(found["new_chain"]) == ["people", "people_above_limit", "pinned", "expected"]
 
 
-def test_one_release_of_a_chain_says_what_a_new_epoch_would_cost(run: Run) -> None:
+def test_one_release_of_a_chain_says_what_a_new_chain_would_cost(run: Run) -> None:
     assert (
-        "A new epoch, a release of these people outside of the chain," in run("first", "--attack", "corruption").stdout
+        "A new chain, a release of these people outside of the chain," in run("first", "--attack", "corruption").stdout
     )
-    assert "A new epoch" not in run("now", "--attack", "corruption").stdout
+    assert "A new chain" not in run("now", "--attack", "corruption").stdout
 
 
 def test_nobody_is_linked(run: Run) -> None:

@@ -63,7 +63,12 @@ def test_a_report_says_where_a_release_is_in_its_chain(chain: Path) -> None:
         assert f"This is release {number} of a chain" in text
         assert (f"{surplus} of {rows + surplus}" in text) == (surplus > 0)
         assert ("Every place in a bucket is somebody's" in text) == (surplus == 0)
-        assert ("Consider a new epoch" in text) == (name == "third") == found["new_epoch"] == ("surplus" in codes(twin))
+        assert (
+            ("Consider a new chain" in text)
+            == (name == "third")
+            == found["advises_new_chain"]
+            == ("surplus" in codes(twin))
+        )
         assert twin["earlier"] == []
 
 
@@ -81,7 +86,7 @@ def test_a_third_is_not_too_much(tmp_path: Path) -> None:
         path = tmp_path / str(left)
         begin_chain(table(30).write(path / "first"))
         follow(path / "first", path / "second", range(left))
-        assert twin_of(path / "second")["release"]["chain"]["new_epoch"] is advised
+        assert twin_of(path / "second")["release"]["chain"]["advises_new_chain"] is advised
 
 
 def test_people_who_wait_are_counted(chain: Path, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from dalenius.attack.minimality import minimality
 from dalenius.attack.one_bucket import chosen_people
 from dalenius.attack.order import order_attack
 from dalenius.attack.other_column import other_column
-from dalenius.attack.over_time import cost_of_new_epoch
+from dalenius.attack.over_time import cost_of_new_chain
 from dalenius.attack.people_target import PeopleTarget, people_target
 from dalenius.attack.reading import MOST_ENTRIES, Target, entries_that_fit
 from dalenius.attack.ruled_out import negative
@@ -145,7 +145,7 @@ def audit(
         note = f"dalenius verify does not pass this release: {', '.join(failed)}"
         result = replace(result, notes=(note, *result.notes))
     others = (*verdict.concerns, *_table_concerns(release, truth, table, person))
-    return replace(result, others=others, new_epoch=cost_of_new_epoch(release, progress))
+    return replace(result, others=others, new_chain=cost_of_new_chain(release, progress))
 
 
 def _not_whole(failed: Sequence[str]) -> ReleaseError:
@@ -307,7 +307,7 @@ def audit_object(result: Audit) -> dict[str, Any]:
         "broken": list(result.broken),
         "notes": list(result.notes),
         "people": result.people,
-        "new_epoch": result.new_epoch.as_object() if result.new_epoch is not None else None,
+        "new_chain": result.new_chain.as_object() if result.new_chain is not None else None,
         **{attack.name: attack.as_object() for attack in first},
         "other_columns": [
             {"column": column, **{attack.name: attack.as_object() for attack in result.of(column)}} for column in others

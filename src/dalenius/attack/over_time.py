@@ -32,7 +32,7 @@ from dalenius.attack.over_time_scores import (
     Buckets,
     add_up,
     limits_of_releases,
-    new_epoch,
+    new_chain,
     score,
     weigh,
     weigh_beside,
@@ -40,7 +40,7 @@ from dalenius.attack.over_time_scores import (
 )
 from dalenius.errors import InputError, ReleaseError, UsageError
 from dalenius.infer.candidates import Integers
-from dalenius.model.attack_result import NewEpoch
+from dalenius.model.attack_result import NewChain
 from dalenius.model.progress import Progress, Silent
 from dalenius.release.folder import ReleaseFolder, open_release
 from dalenius.verify.judge import verify
@@ -65,7 +65,7 @@ def audit_releases(
 
     People are linked by `link`, or by all quasi-identifiers that the releases share. `advance` says by how much numbers
     grow from one release to the next, as {"age": 1}. `truth` is the table that the last release was made of, as in
-    `Release.audit`. `memory` is what the whole program may take, in bytes. What a new epoch would cost is estimated at
+    `Release.audit`. `memory` is what the whole program may take, in bytes. What a new chain would cost is estimated at
     random, with a `seed` always in the same way.
     """
     if len(releases) < 2:
@@ -117,7 +117,7 @@ def _verified(release: ReleaseFolder, place: int, memory: int | None) -> Iterato
         yield f"dalenius verify does not pass release {place + 1}: {', '.join(failed)}"
 
 
-def cost_of_new_epoch(release: ReleaseFolder, progress: Progress, seed: int | None = None) -> NewEpoch | None:
+def cost_of_new_chain(release: ReleaseFolder, progress: Progress, seed: int | None = None) -> NewChain | None:
     """What a release beside the chain of this one would give away; None if it is of no chain."""
     if release.manifest.chain is None or not release.manifest.columns.quasi_identifiers:
         return None
@@ -125,7 +125,7 @@ def cost_of_new_epoch(release: ReleaseFolder, progress: Progress, seed: int | No
     return _beside(side, np.random.default_rng(_seed(seed)))
 
 
-def _beside(side: SideBySide, rng: np.random.Generator) -> NewEpoch:
+def _beside(side: SideBySide, rng: np.random.Generator) -> NewChain:
     """The same for the last of the releases, with whoever nobody shares their combination with."""
     own = side.own[-1]
     owners, cells = side.buckets.cells(own)
@@ -133,7 +133,7 @@ def _beside(side: SideBySide, rng: np.random.Generator) -> NewEpoch:
     buckets = Buckets(first, side.buckets.values[cells], side.buckets.counts[cells], side.buckets.kinds)
     most = int(buckets.totals.max())
     (limits,), kind = limits_of_releases(side.releases[-1:], side.texts, [most, most])
-    return new_epoch(buckets, np.searchsorted(own, side.alone), limits, kind, rng)
+    return new_chain(buckets, np.searchsorted(own, side.alone), limits, kind, rng)
 
 
 class _Attack:
@@ -174,7 +174,7 @@ class _Attack:
             baseline=baseline,
             control=control if len(both) else None,
             movers=self._movers(moved, since, left, came) if any(one >= 0 for one in side.follows) else None,
-            new_epoch=beside,
+            new_chain=beside,
             with_truth=self._truth is not None,
             notes=notes,
         )

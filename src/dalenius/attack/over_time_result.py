@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalenius.infer.candidates import Floats, Integers
-from dalenius.model.attack_result import NewEpoch, Share
+from dalenius.model.attack_result import NewChain, Share
 from dalenius.model.concern import Advice, Concern, Severity, advise, by_weight
 
 Bits = npt.NDArray[np.bool_]
@@ -188,7 +188,7 @@ class OverTime:
     baseline: Sums
     control: Sums | None
     movers: Movers | None
-    new_epoch: NewEpoch | None
+    new_chain: NewChain | None
     with_truth: bool
     notes: tuple[str, ...] = ()
 
@@ -258,7 +258,7 @@ class OverTime:
 
 def over_time_object(result: OverTime) -> dict[str, Any]:
     """The audit as one JSON object. The keys are a contract (docs/json.md)."""
-    movers, epoch = result.movers, result.new_epoch
+    movers, beside = result.movers, result.new_chain
     return {
         "format": _FORMAT,
         "verdict": str(result.advice),
@@ -272,6 +272,6 @@ def over_time_object(result: OverTime) -> dict[str, Any]:
         "baseline": result.baseline.as_object(result.with_truth),
         "control": result.control.as_object(result.with_truth) if result.control is not None else None,
         "movers": asdict(movers) if movers is not None else None,
-        "new_epoch": epoch.as_object() if epoch is not None else None,
+        "new_chain": beside.as_object() if beside is not None else None,
         "notes": list(result.notes),
     }

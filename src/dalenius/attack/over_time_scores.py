@@ -19,7 +19,7 @@ import numpy.typing as npt
 from dalenius.attack.claims import LimitedGroups
 from dalenius.attack.over_time_result import Claims, Scores
 from dalenius.infer.candidates import Floats, Integers
-from dalenius.model.attack_result import NewEpoch
+from dalenius.model.attack_result import NewChain
 from dalenius.release.folder import ReleaseFolder
 
 Bits = npt.NDArray[np.bool_]
@@ -28,7 +28,7 @@ Weights = npt.NDArray[Any]  # 64-bit integers, or Python's
 NOWHERE = -1
 _MOST = 2**62
 _LEAST = 1e-300  # to divide by
-_DRAWS = 20_000  # at least, where a new epoch is tried: few people are tried several times
+_DRAWS = 20_000  # at least, where a new chain is tried: few people are tried several times
 _AT_ONCE = 2**17  # people
 
 
@@ -275,7 +275,7 @@ def _in_groups(
     return keys // width, keys % width, sums
 
 
-def new_epoch(buckets: Buckets, people: Integers, limits: Limits, kind: Any, rng: np.random.Generator) -> NewEpoch:
+def new_chain(buckets: Buckets, people: Integers, limits: Limits, kind: Any, rng: np.random.Generator) -> NewChain:
     """What another release of the same people would give away, if its buckets were like these and had nothing in common
     with them: an estimate, by draws.
 
@@ -300,4 +300,4 @@ def new_epoch(buckets: Buckets, people: Integers, limits: Limits, kind: Any, rng
             above += int((both.above | both.above_group).sum()) / repeats
             pinned += int(both.pinned.sum()) / repeats
             best += float(both.best.sum()) / repeats
-    return NewEpoch(len(people), round(above), round(pinned), best / len(people) if len(people) else None)
+    return NewChain(len(people), round(above), round(pinned), best / len(people) if len(people) else None)

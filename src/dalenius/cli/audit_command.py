@@ -11,7 +11,7 @@ import click
 
 from dalenius.cli.failures import CHECK_FAILED, report_errors
 from dalenius.cli.progress_bar import show_progress
-from dalenius.cli.render_over_time import about_new_epoch, audit_over_time, is_over_time, over_time_options
+from dalenius.cli.render_over_time import about_new_chain, audit_over_time, is_over_time, over_time_options
 from dalenius.cli.set_options import person_option
 from dalenius.cli.text_table import (
     LONGEST_NOTE,
@@ -143,7 +143,7 @@ def show_audit(result: Audit) -> None:
         for sentence in _sentences(attack):
             click.echo(printable(f"{_name(attack)}: {sentence}", LONGEST_NOTE))
     notes = dict.fromkeys(note for attack in result.attacks for note in attack.notes)
-    show_notes((*result.notes, *notes, *_not_played(result), *about_new_epoch(result.new_epoch)))
+    show_notes((*result.notes, *notes, *_not_played(result), *about_new_chain(result.new_chain)))
     for sentence in result.broken:
         click.echo(click.style("BROKEN", fg="red", bold=True) + f": {printable(sentence, LONGEST_NOTE)}.")
     show_concerns(result.concerns)

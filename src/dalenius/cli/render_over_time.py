@@ -26,7 +26,7 @@ from dalenius.errors import UsageError
 
 if TYPE_CHECKING:
     from dalenius.attack.over_time_result import Claims, OverTime, Sums
-    from dalenius.model.attack_result import NewEpoch
+    from dalenius.model.attack_result import NewChain
 
 
 def over_time_options(command: Command) -> Command:
@@ -100,20 +100,21 @@ def show_over_time(result: OverTime) -> None:
         _groups(result).show()
     for sentence in _sentences(result):
         click.echo(printable(sentence, LONGEST_NOTE))
-    show_notes((*result.notes, *about_new_epoch(result.new_epoch)))
+    show_notes((*result.notes, *about_new_chain(result.new_chain)))
     show_concerns(result.concerns)
     if not result.intersection.above:
         click.echo("Nobody is above a limit by intersecting these releases.")
     show_advice(result.advice)
 
 
-def about_new_epoch(epoch: NewEpoch | None) -> Iterator[str]:
+def about_new_chain(beside: NewChain | None) -> Iterator[str]:
     """What a release beside the chain would give away, if there is one."""
-    if epoch is not None and epoch.people:
+    if beside is not None and beside.people:
         yield (
-            f"A new epoch, a release of these people outside of the chain, would put about "
-            f"{epoch.people_above_limit:,} of {epoch.people:,} people whose quasi-identifiers nobody shares above a "
-            f"limit, and leave about {epoch.pinned:,} with one value. This is an estimate, from buckets drawn at random"
+            "A new chain of these people, or any release of them that is not of this one, would put about "
+            f"{beside.people_above_limit:,} of {beside.people:,} people whose quasi-identifiers nobody shares above a "
+            f"limit, and leave about {beside.pinned:,} with one value. This is an estimate, from buckets drawn at "
+            "random"
         )
 
 
@@ -188,9 +189,9 @@ def _sentences(result: OverTime) -> Iterator[str]:
     if movers is not None and movers.people:
         nothing = f"; for {movers.contradicted:,} no two values are possible" if movers.contradicted else ""
         yield (
-            f"{movers.people:,} people moved within a chain, so their value changed: {movers.above_limit:,} are above "
-            f"a limit with the old or the new one, {movers.pinned:,} have one left for either, and the largest belief "
-            f"is {movers.largest_ratio:.2f} times its limit{nothing}."
+            f"{movers.people:,} people moved within a chain: their value changed, or these are other people. "
+            f"{movers.above_limit:,} are above a limit with the old or the new one, {movers.pinned:,} have one left "
+            f"for either, and the largest belief is {movers.largest_ratio:.2f} times its limit{nothing}."
         )
         yield (
             f"{movers.bystanders:,} people are in buckets that somebody moved from or to: "

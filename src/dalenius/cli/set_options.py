@@ -80,6 +80,12 @@ def chain_options(command: Command) -> Command:
                 is_flag=True,
                 help="With --after: if new people are too few, values that are nobody's fill their buckets up.",
             ),
+            click.option(
+                "--values-change",
+                is_flag=True,
+                help="With --after: publish even if most people have another value than before, or all who had one "
+                "have the same other one (without it, that is an error).",
+            ),
         ]
     ):
         command = option(command)
@@ -88,7 +94,7 @@ def chain_options(command: Command) -> Command:
 
 def chain_fields(arguments: dict[str, Any]) -> dict[str, Any]:
     """What `chain_options` gave, as fields of `PublishOptions`."""
-    return {name: arguments.pop(name) for name in ("ledger", "after", "hold_back", "counterfeits")}
+    return {name: arguments.pop(name) for name in ("ledger", "after", "hold_back", "counterfeits", "values_change")}
 
 
 def people_options(command: Command) -> Command:

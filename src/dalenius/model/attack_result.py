@@ -227,7 +227,7 @@ def _about_object(one: ClaimsAbout) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class NewEpoch:
+class NewChain:
     """What another release of a chain's people, outside of the chain, would give away: an estimate.
 
     Of the `people` whose quasi-identifiers nobody shares, so many would be above a limit, and left with one value, by
@@ -256,7 +256,7 @@ class Audit:
     `approximate` says that in this sample the truth is not certain, so that intervals do not cover all of the error.
     `others` are concerns that do not come from attacks: from verifying the release, and from the table itself. Attacks
     are in the order of sensitive columns, where there are several. `people` is how many there are, where rows are not.
-    `new_epoch` is what a release beside its chain would cost, where it is of one.
+    `new_chain` is what a release beside its chain would cost, where it is of one.
     """
 
     attacks: tuple[Attack, ...]
@@ -269,7 +269,7 @@ class Audit:
     approximate: bool = False
     others: tuple[Concern, ...] = ()
     people: int | None = None
-    new_epoch: NewEpoch | None = None
+    new_chain: NewChain | None = None
 
     @property
     def columns(self) -> tuple[str | None, ...]:

@@ -26,6 +26,8 @@ Keys = npt.NDArray[np.uint64]
 _PIECE = 2**20  # rows that are compared at a time
 _PEOPLE_TO_COMPARE, _MANY_ROWS, _MANY_TIMES = 20, 200, 50
 _LAST_ASCII = 127
+_UNSEEN = "[\u00ad\u200b-\u200f\u2060\ufeff]"
+_EXACT = 2.0**53  # from here on not every whole number is a floating-point number
 _GIVE_THEM_ONE = "Give each of these rows a person, or leave them out."
 
 
@@ -101,14 +103,31 @@ def _all_have_letters(texts: pa.Array) -> bool:
 def person_texts(column: pa.Array) -> pa.Array:
     """A text for what identifies the people of some rows, the same for all ways to write it; null where nothing does.
 
-    Case, blanks around it and ".0" behind a number make no difference, nor whether a number is stored as text.
+    Case, blanks around it and ".0" behind a number make no difference, nor whether a number is stored as text, nor how
+    Unicode composes a letter, or what it has that nobody sees.
     """
     persons = persons_in(column)
+    if pa.types.is_floating(persons.type):
+        persons = _whole(persons)
     if pa.types.is_integer(persons.type):
         return persons.cast(pa.string())
     if not _is_text(persons.type):
         persons = persons.cast(pa.string())
+    if (_bytes_of(persons) > _LAST_ASCII).any():
+        persons = pc.utf8_normalize(pc.replace_substring_regex(persons, _UNSEEN, ""), form="NFKC")
+        persons = pc.utf8_trim_whitespace(persons)
     return _folded(persons).cast(pa.string())
+
+
+def _whole(persons: pa.Array) -> pa.Array:
+    """Whole numbers that are stored as floating point, as whole numbers; an error for others."""
+    values = persons.cast(pa.float64())
+    if pc.any(pc.or_(pc.not_equal(pc.floor(values), values), pc.greater_equal(pc.abs(values), _EXACT))).as_py():
+        raise InputError(
+            "people are identified by floating-point numbers that are no whole numbers, or too large to be exact",
+            "Turn the column into text, or into whole numbers, as it was written at first.",
+        )
+    return values.cast(pa.int64())
 
 
 def refuse_nobody(column: str, nulls: int, rows: int) -> None:

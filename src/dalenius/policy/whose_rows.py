@@ -57,21 +57,23 @@ def repeated_people(
     )
 
 
-def earlier_releases(number: int, person: str | None) -> Concern:
+def earlier_releases(number: int, person: str | None, is_chain: bool) -> Concern:
     """Releases that this one can be compared with, as far as they are beside it, or in its place."""
     are = "a release" if number == 1 else f"{number:,} releases"
+    over_time = (
+        "It is not of this chain, and none can follow on it. If nobody has it, remove it."
+        if is_chain
+        else "Releases of the same people over time are published with --ledger FILE and --after OLD"
+        f"{'' if person is not None else ', and --person COLUMN'}: then they tell no more than one."
+    )
     return Concern(
         code="earlier-releases",
         severity=Severity.LOOK,
         message=(
-            f"{are} of the same columns {'is' if number == 1 else 'are'} beside this one, or in its place: whoever "
-            "finds the same people in two releases can intersect their buckets, and no limit holds for that"
+            f"{are} of the same columns {'is' if number == 1 else 'are'} in the same folder, or about to be replaced: "
+            "whoever finds the same people in two releases can intersect their buckets, and no limit holds for that"
         ),
-        answer=(
-            "See what it gives away: dalenius audit OLD NEW. Releases of the same people over time are published with "
-            f"--ledger FILE and --after OLD{'' if person is not None else ', and --person COLUMN'}: then they tell no "
-            "more than one."
-        ),
+        answer=f"See what it gives away: dalenius audit OLD NEW. {over_time}",
     )
 
 
@@ -84,14 +86,27 @@ def changed_values(people: int, of: int) -> Concern:
         severity=Severity.STOP if most else Severity.LOOK,
         message=(
             f"{who} another value than in the release before{f', of {of:,} who were there' if most else ''}, and "
-            f"{'is' if people == 1 else 'are'} in another bucket: whoever sees that knows that the value is not the "
-            "one it was, which can exceed a limit, theirs or that of people in these buckets"
+            f"{'is' if people == 1 else 'are'} in another bucket, or in none: whoever sees that knows that the value "
+            "is not the one it was, which can exceed a limit, theirs or that of people in these buckets"
         ),
         answer=(
             "See what it comes to: dalenius audit OLD NEW."
             + (" Does --person name who people are? A chain protects values that stay what they are." if most else "")
         ),
         people=people,
+    )
+
+
+def few_stayed(left: int, new: int) -> Concern:
+    """Most people of a chain of releases left, and most are new: they may be the same, written in another way."""
+    return Concern(
+        code="few-stayed",
+        severity=Severity.LOOK,
+        message=(
+            f"{left:,} people left since the release before, and {new:,} are new: are they the same, written otherwise?"
+        ),
+        answer="Write people as they were written then: whoever is in two unrelated buckets can be found in both.",
+        people=new,
     )
 
 

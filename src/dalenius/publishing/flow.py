@@ -58,6 +58,7 @@ def publish(
     after: str | os.PathLike[str] | None = None,
     hold_back: bool = False,
     counterfeits: bool = False,
+    values_change: bool = False,
     keep_together: Together = (),
     out: str | os.PathLike[str] | None = None,
     force: bool = False,
@@ -115,7 +116,8 @@ def publish(
     Releases of the same people over time are a chain: with a `ledger`, a private file that the first release makes,
     each next one is published `after` the one before, and all together tell no more of anybody than one. New people who
     are too few for buckets of their own are an error, unless they are to wait (`hold_back`), or values that are
-    nobody's fill their buckets up (`counterfeits`).
+    nobody's fill their buckets up (`counterfeits`). So it is if most people have another value than before, unless
+    `values_change` says that it is true.
 
     What goes with what in different sensitive columns is not published, unless they are in one list of `keep_together`:
     `[["diag_1", "insulin"]]`. Then their values are published as tuples, too, and whoever knows one of somebody's
@@ -172,6 +174,7 @@ def publish(
             after=after,
             hold_back=hold_back,
             counterfeits=counterfeits,
+            values_change=values_change,
         ),
     )
     if out is not None:
@@ -217,7 +220,7 @@ def _earlier_releases(request: PublishRequest, out: str | os.PathLike[str]) -> t
     target = Path(os.path.abspath(out))  # noqa: PTH100 (links are not followed)
     names = [name for one in roles.all_sets for name in (one.name, *one.columns)]
     number = comparable(target, roles.quasi_identifiers, names, Path(after) if after is not None else None)
-    return (earlier_releases(number, roles.person),) if number else ()
+    return (earlier_releases(number, roles.person, request.options.ledger is not None),) if number else ()
 
 
 def publish_rows(

@@ -9,6 +9,7 @@ What comes out is `Whereabouts`: the bucket of every row of the table, 0 for row
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -33,7 +34,9 @@ _HERE = np.dtype([("high", "<u8"), ("low", "<u4"), ("value", "<i4"), ("row", "<i
 _AWAY, _STAYS, _MOVED = range(3)  # what became of somebody in the ledger
 _NOBODY = np.empty(0, ENTRY)
 _LOW = np.uint64(2**32 - 1)
+_LOW_WORD = 2**32 - 1
 _KEY_BYTES = 8
+_MANY = 5  # people who had a value, and all have the same other one
 _MOST_RELEASES, _MOST_BUCKETS = 2**32 - 1, 2**32 - 1
 _NOT_HERE = "Name the column that the release before was made with, written as it was then."
 
@@ -47,6 +50,12 @@ class Movements:
     left: int
     new: int
     changed: int
+    recoded: tuple[int, int, int] | None = None  # a value that everybody lost for another one, that one, and how many
+
+    @property
+    def matched(self) -> int:
+        """Those who were in the chain before."""
+        return self.stayed + self.returned + self.changed
 
 
 class FollowedPeople:
@@ -105,7 +114,7 @@ class FollowedPeople:
     def match(self, person: str, ledger: Ledger | None, values: ValueTexts) -> tuple[Whereabouts, Movements]:
         """Where everybody is who was there before, with the same value; an error if a person has several rows."""
         self._where = where = Whereabouts(self.rows, self._scratch)
-        counts, several = np.zeros(4, np.int64), 0
+        counts, several, changes = np.zeros(4, np.int64), 0, _Changes()
         release = ledger.belongs.release if ledger is not None else 0
         if release >= _MOST_RELEASES:
             raise UsageError(f"a chain has at most {_MOST_RELEASES:,} releases", "Begin a new chain.")
@@ -120,6 +129,7 @@ class FollowedPeople:
             same = found.copy()
             same[found] = self._renumbered[there["value"][place[found]]] == here["value"][found]
             stay, moved = place[same], place[found & ~same]
+            changes.add(self._renumbered[there["value"][place[found]]], here["value"][found])
             where.put(here["row"][same], there["bucket"][stay].astype(np.int64))
             last = there["seen"] == release
             of_last = np.array([np.count_nonzero(last[one]) for one in (stay, moved)])
@@ -143,7 +153,8 @@ class FollowedPeople:
                 "written in another way than they were?",
                 _NOT_HERE,
             )
-        return where, Movements(stayed, returned, left, self.rows - stayed - returned - changed, changed)
+        new = self.rows - stayed - returned - changed
+        return where, Movements(stayed, returned, left, new, changed, changes.recoded())
 
     def counts_of_new(self, values: ValueTexts) -> dict[str, int]:
         """How many of those who are in no bucket yet have each value."""
@@ -181,6 +192,30 @@ class FollowedPeople:
         for part in range(_PARTS):
             new = self._new.part(part)
             yield where.take(new["row"]), new["value"].astype(np.int64)
+
+
+class _Changes:
+    """How many people had each value, and how many of them have which other one now."""
+
+    def __init__(self) -> None:
+        self._had: Counter[int] = Counter()
+        self._pairs: Counter[tuple[int, int]] = Counter()
+
+    def add(self, before: npt.NDArray[np.uint32], now: npt.NDArray[np.int32]) -> None:
+        """Some people who were there before."""
+        counts = np.bincount(before)
+        for value in np.flatnonzero(counts).tolist():
+            self._had[value] += int(counts[value])
+        moved = np.flatnonzero(before != now)
+        keys, times = np.unique(before[moved].astype(np.int64) << 32 | now[moved].astype(np.int64), return_counts=True)
+        for key, count in zip(keys.tolist(), times.tolist(), strict=True):
+            self._pairs[key >> 32, key & _LOW_WORD] += count
+
+    def recoded(self) -> tuple[int, int, int] | None:
+        """A value that all who had it have another name for, as it seems: that of most people, if there are several."""
+        found = [(count, *pair) for pair, count in self._pairs.items() if count == self._had[pair[0]] >= _MANY]
+        count, before, now = max(found, default=(0, 0, 0))
+        return (before, now, count) if count else None
 
 
 def _entries(pseudonyms: npt.NDArray[np.uint64], first_row: int, values: npt.NDArray[np.int32]) -> npt.NDArray[np.void]:

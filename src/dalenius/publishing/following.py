@@ -22,7 +22,7 @@ from contextlib import ExitStack, closing
 from fractions import Fraction
 from pathlib import Path
 
-from dalenius.errors import ReleaseError, SelfCheckError, UsageError
+from dalenius.errors import LedgerError, ReleaseError, SelfCheckError, UsageError
 from dalenius.model.progress import LAST_STAGE, Progress, Silent
 from dalenius.policy.limits import LimitPolicy
 from dalenius.publishing.counting import find_columns
@@ -36,7 +36,7 @@ from dalenius.publishing.placements import check
 from dalenius.publishing.published import Release
 from dalenius.release.folder import BATCH_ROWS, ReleaseFolder, open_release
 from dalenius.release.ledger import OpenLedger, digest_of_release, open_ledger
-from dalenius.release.manifest import Manifest
+from dalenius.release.manifest import FILE, Manifest
 from dalenius.release.neighbours import releases_in
 
 _LINKED_BYTES = 2**6  # of a person and a value
@@ -49,10 +49,15 @@ def publish_following(
     progress = progress or Silent()
     options, target = request.options, Path(os.path.abspath(out))  # noqa: PTH100 (links are not followed)
     after = Path(options.after) if options.after is not None else None
-    private = Path(os.path.abspath(options.ledger or ""))  # noqa: PTH100
-    if target in (private, *private.parents):
-        raise UsageError("the ledger is private, and would be in the folder of the release", "Give another --ledger.")
+    private = Path(os.path.realpath(options.ledger or ""))
+    if target in (private, *private.parents) or any((parent / FILE).exists() for parent in private.parents):
+        raise UsageError("the ledger is private, and would be in the folder of a release", "Give another --ledger.")
     before = open_release(after) if after is not None else None
+    if before is not None and before.manifest.chain is None:
+        raise UsageError(
+            "the release to follow on is not one of a chain: it was published without --ledger",
+            "Begin a chain now, without --after. If nobody has that release, replace it by the first of the chain.",
+        )
     _refuse_neighbours(after, target)
     with (
         open_ledger(private, after) as ledger,
@@ -112,8 +117,8 @@ def _refuse_neighbours(after: Path | None, target: Path) -> None:
     """An error if another release follows already on the one given, as far as anybody can see."""
     if after is None:
         return
-    place = Path(os.path.abspath(after))  # noqa: PTH100
-    if place == target:
+    place = Path(os.path.realpath(after))
+    if place == Path(os.path.realpath(target)):
         raise UsageError(
             "the release would replace the one that it follows on",
             "Give another --out, and keep the release before: the chain is verified with it.",
@@ -121,7 +126,7 @@ def _refuse_neighbours(after: Path | None, target: Path) -> None:
     digest = digest_of_release(place)
     for folder in {place.parent, target.parent}:
         if digest is not None and any(one.previous == digest for one in releases_in(folder)):
-            raise UsageError(
+            raise LedgerError(
                 "another release follows already on the one given; two that do can be compared with each other",
                 "Give the latest release of the chain as --after, with its ledger. Was that one never given to "
                 "anybody? Then remove its folder, and restore the ledger of the release before.",
@@ -131,8 +136,6 @@ def _refuse_neighbours(after: Path | None, target: Path) -> None:
 def _check_before(before: ReleaseFolder, request: PublishRequest) -> None:
     """An error if the release before is not one that this one can follow on, or has been changed."""
     said, roles = before.manifest, request.roles
-    if said.chain is None:
-        raise UsageError("the release to follow on is not one of a chain", "Publish with --ledger from the first on.")
     named = [column.name for column in said.columns.quasi_identifiers]
     if named != list(roles.quasi_identifiers) or said.columns.sensitive.name != roles.sensitive:
         raise UsageError(

@@ -19,7 +19,7 @@ from dalenius.place.sensitive import SensitiveCounter
 from dalenius.place.survey import Survey, first_row_bytes
 from dalenius.planning import plan_counts
 from dalenius.policy.grouping import Grouping
-from dalenius.policy.limits import LimitPolicy, as_policy, resolve_limits
+from dalenius.policy.limits import RULE, LimitPolicy, as_policy, resolve_limits
 from dalenius.publishing.arrangement import Arrangement
 from dalenius.publishing.counting import count
 from dalenius.publishing.flow import cut, solve
@@ -34,6 +34,10 @@ from dalenius.release.two_tables import named_type
 from dalenius.solve.sizes import HIDING_SIZE
 from dalenius.tables.arrow import Source, TableSource
 
+_SAME = (
+    "All releases of a chain have the same limits. Others need a new chain, without --after; 'dalenius audit' of both "
+    "says what they give away."
+)
 _BY_COUNTS = ("odds", "theta", "beta")  # rules whose limits are those of the first release that has the value
 _IN_MEMORY = 8  # this part of the budget, at most, for the rows of new people
 _ROW_BYTES = 2**7  # beside its columns
@@ -59,7 +63,14 @@ def of_rows(request: PublishRequest, said: Manifest | None) -> PublishRequest:
     codes = tuple(dict.fromkeys([*options.missing, *(said.missing if said is not None else ())]))
     null_value = said.null_value if options.null_value is None and said is not None else options.null_value
     plain = replace(
-        options, ledger=None, after=None, hold_back=False, counterfeits=False, missing=codes, null_value=null_value
+        options,
+        ledger=None,
+        after=None,
+        hold_back=False,
+        counterfeits=False,
+        values_change=False,
+        missing=codes,
+        null_value=null_value,
     )
     roles = replace(request.roles, person=None, sets=(), identifiers=request.roles.all_identifiers)
     return replace(request, roles=roles, set_limits=(), options=plain)
@@ -76,12 +87,14 @@ class NewPeople:
         table: FollowedTable,
         where: Whereabouts,
         progress: Progress,
+        rule: str,
     ) -> None:
+        """`rule` is the one by which limits were made at first."""
         self._before, self._table, self._where, self._progress = before, table, where, progress
         self._counts, self._number = counts, sum(counts.values())
         self._policy: LimitPolicy | None = None
         if before is not None:
-            self._policy = limits_of_new(request, before.manifest, counts)
+            self._policy = limits_of_new(request, before.manifest, counts, rule)
         self._request = request
 
     @property
@@ -106,8 +119,8 @@ class NewPeople:
         """The same with values that are nobody's, so many that all values together are in the shares of the release
         before: so many in any case that the rarest of them is there, and more if that is not enough.
 
-        What the new buckets hold then depends on who is new through one number at most, how many values there are; and
-        on values that nobody had before.
+        What the new buckets hold then depends on who is new through one number at most, how many values there are. So
+        they are not cut into strata, and a value that nobody had before cannot be hidden: an error if that would tell.
         """
         if self._before is None or self._policy is None:
             raise SelfCheckError("counterfeits are made from a release before")
@@ -115,6 +128,14 @@ class NewPeople:
         shares = {value.value: Fraction(value.count, said.slots) for value in said.values}
         total = max(Fraction(max(self._least, self._number)), 1 / (2 * min(shares.values())))
         others = {text: many for text, many in self._counts.items() if text not in shares}
+        for text, many in others.items():
+            if many > self._policy.values[text] * self._number:
+                raise NoSolutionError(
+                    f"{many:,} of {self._number:,} new people {'has' if many == 1 else 'have'} {text!r}, which was in "
+                    "no release of the chain: no counterfeits hide who that is",
+                    "They can wait for the next release (--hold-back).",
+                    None,
+                )
         while total <= _MOST_TIMES * max(said.slots, self._number):
             wanted = {text: math.floor(total * share + Fraction(1, 2)) for text, share in shares.items()}
             total *= _GROWTH
@@ -142,7 +163,7 @@ class NewPeople:
         return NoSolutionError(
             f"{people} another value than before, and no buckets of them alone keep the limits{reason}",
             "They can wait for the next release (--hold-back), or values that are nobody's can fill their buckets up "
-            "(--counterfeits).",
+            "(--counterfeits). Whichever it is, give it from now on, whether there is a need or not.",
             None,
         )
 
@@ -190,16 +211,27 @@ class NewPeople:
         request, progress, policy = self._request, self._progress, self._policy
         if policy is not None:
             own = {text: limit for text, limit in policy.values.items() if text in values}
-            request = request.limited(replace(policy, values=own))
+            request = request.limited(replace(policy, values=own), cut=not counterfeits)
         survey, policy = count(table, request, progress)
-        concerns = look(table, survey, request, progress)
+        concerns = look(table, survey, request, progress) if not counterfeits else ()
         arrangement = cut(table, survey, solve(survey, policy, request, progress), request, progress)
         if not request.options.in_the_clear:
             arrangement.refuse_clear_values(policy)
         return NewBuckets(table, survey, policy, arrangement, concerns, counterfeits)
 
 
-def limits_of_new(request: PublishRequest, said: Manifest, counts: Mapping[str, int]) -> LimitPolicy:
+def rule_of(policy: LimitPolicy) -> str:
+    """The rules by which limits are made, in a few words."""
+    rules = {"": policy, **policy.levels}
+    texts = []
+    for level, rule in rules.items():
+        numbers = ((name, getattr(rule, name)) for name in RULE)
+        text = ", ".join(f"{name} {number}" for name, number in numbers if number is not None) or "none"
+        texts.append(f"{level}: {text}" if level else text)
+    return "; ".join(texts)
+
+
+def limits_of_new(request: PublishRequest, said: Manifest, counts: Mapping[str, int], rule: str) -> LimitPolicy:
     """A limit for every value and group: that of the release before where it has one, and else the one asked for.
 
     A rule goes by the rows of ST and by those who are new. An error if a limit is asked for that is another than that
@@ -210,6 +242,8 @@ def limits_of_new(request: PublishRequest, said: Manifest, counts: Mapping[str, 
         (text, shown.get(text, 0) + counts.get(text, 0)) for text in dict.fromkeys([*shown, *counts])
     )
     policy = as_policy(request.limits, together).ungrouping(request.options.null_name)
+    if rule_of(policy) != rule:
+        raise UsageError(f"limits were made by the rule {rule!r} at first, and {rule_of(policy)!r} is asked for", _SAME)
     resolved = resolve_limits(policy, together)
     limits = dict(zip(together.values, resolved.limits, strict=True))
     for value in said.values:
@@ -250,7 +284,6 @@ def _keep(
         now = limits.get(name)
         raise UsageError(
             f"the limit of {what} was {before or 'none'} in the release before, and {now or 'none'} is asked for",
-            "All releases of a chain have the same limits. Others need a new chain, without --after; 'dalenius audit' "
-            "of both says what they give away together.",
+            _SAME,
         )
     limits[name] = before  # type: ignore[assignment]

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from dalenius.errors import AbsentCodesError, InputError, NoSolutionError, SelfCheckError
+from dalenius.errors import AbsentCodesError, InputError, NoSolutionError, SelfCheckError, UsageError
 from dalenius.model.concern import Concern
 from dalenius.model.exposure import TypicalError
 from dalenius.model.problem import SizeGroup
@@ -20,7 +20,7 @@ from dalenius.place.domains import Integers
 from dalenius.place.sensitive import SensitiveCounter
 from dalenius.place.slots import values_by_bucket
 from dalenius.place.survey import Survey
-from dalenius.policy.whose_rows import changed_values
+from dalenius.policy.whose_rows import changed_values, few_stayed
 from dalenius.publishing.arrangement import Arrangement, release_notes
 from dalenius.publishing.description import TableSpecs, check_values, columns_of, describe, table_specs
 from dalenius.publishing.engine import SurveySpec
@@ -29,7 +29,7 @@ from dalenius.publishing.followed_rows import ValueTexts, Whereabouts
 from dalenius.publishing.followed_table import FollowedTable, PlacedRows
 from dalenius.publishing.followed_tables import SomeRows, TypedSource, describe_next, sizes_of
 from dalenius.publishing.local_output import LocalOutput
-from dalenius.publishing.new_people import NewBuckets, NewPeople, of_rows
+from dalenius.publishing.new_people import NewBuckets, NewPeople, of_rows, rule_of
 from dalenius.publishing.options import PublishRequest
 from dalenius.publishing.placements import Placements
 from dalenius.release.folder import BATCH_ROWS, ReleaseFolder
@@ -41,6 +41,7 @@ from dalenius.release.two_tables import TableFile, Tables
 from dalenius.strata.growing import MARGIN
 from dalenius.tables.arrays import arrow_array
 
+_FEW = 20  # people, of whom most may have another value
 _LINKED_BYTES = 2**6  # of a person and a value
 
 
@@ -83,7 +84,7 @@ class Followed:
                     ". Counts get worse with it: consider a new chain, whose price is that both can be compared "
                     "('dalenius audit' estimates it)"
                 )
-            yield f"{self.surplus:,} of {self.places:,} values ({float(share):.0%}) are nobody's any more{advice}"
+            yield f"{self.surplus:,} of {self.places:,} values ({float(share):.0%}) are nobody's{advice}"
 
     def as_object(self) -> dict[str, int]:
         """For JSON."""
@@ -143,13 +144,34 @@ class NextRelease:
             raise AbsentCodesError.of(absent, "missing", self._values.texts)
         self._where, self._moves = self._people.match(person, self._ledger.now, self._values)
         self._counts = self._people.counts_of_new(self._values)
+        if not self._asked.options.values_change:
+            self._refuse_other_people()
+
+    def _refuse_other_people(self) -> None:
+        """An error if most people have another value, or all who had one have the same other one: it is not likely."""
+        moves = self._moves
+        if moves.recoded is not None:
+            before, now, many = moves.recoded
+            texts = self._values.texts
+            raise UsageError(
+                f"all {many:,} people who had {texts[before]!r} have {texts[now]!r} now: is it another name for it? "
+                "Whoever sees all of them move would know who they are",
+                "Write values as in the release before. If it is true of all of them, say so: --values-change.",
+            )
+        if moves.matched >= _FEW and 2 * moves.changed > moves.matched:
+            raise UsageError(
+                f"{moves.changed:,} of {moves.matched:,} people who were there before have another value: does "
+                f"{self._asked.roles.person!r} name the same people in both tables?",
+                "Name the column that does: --person. If values do change so much, say so: --values-change.",
+            )
 
     def place_new(self, scratch: Path) -> None:
         """Buckets for the new people, if they can have any; if not, they wait, or counterfeits fill the buckets up."""
         number = sum(self._counts.values())
+        rule = self._ledger.now.belongs.rule if self._ledger.now is not None else ""
+        new = NewPeople(self._request, self._before, self._counts, self._table, self._where, self._progress, rule)
         if not number:
             return
-        new = NewPeople(self._request, self._before, self._counts, self._table, self._where, self._progress)
         options = self._asked.options
         try:
             if (options.hold_back or options.counterfeits) and new.are_few:
@@ -288,7 +310,9 @@ class NextRelease:
     def belongs(self, manifest: Manifest, target: Path) -> Belongs:
         """What the next ledger belongs to."""
         before = self._said.digest if self._said is not None else None
-        return Belongs(self.number, manifest.digest, before, str(target), self._values.texts)
+        now = self._ledger.now
+        rule = now.belongs.rule if now is not None else rule_of(self._new.policy) if self._new is not None else ""
+        return Belongs(self.number, manifest.digest, before, str(target), self._values.texts, rule)
 
     def entries(self) -> Iterator[Entries]:
         """The ledger that belongs to the release."""
@@ -301,9 +325,11 @@ class NextRelease:
         if self._said is not None:
             seen = tuple(replace(one, message=f"of the new people: {one.message}") for one in seen)
         moves = self._moves
-        if not moves.changed or self._held_back:
-            return seen
-        return (*seen, changed_values(moves.changed, moves.stayed + moves.returned + moves.changed))
+        if moves.changed:
+            seen = (*seen, changed_values(moves.changed, moves.matched))
+        if 2 * moves.left > moves.left + moves.matched and 2 * moves.new > moves.new + moves.matched:
+            seen = (*seen, few_stayed(moves.left, moves.new))
+        return seen
 
     @property
     def error(self) -> TypicalError | None:

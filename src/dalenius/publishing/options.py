@@ -51,7 +51,8 @@ class PublishOptions:
     Of people with more than `most_rows` rows, so many at random are kept.
 
     With a `ledger` the release is one of a chain: the first, or the next `after` another one. `hold_back` lets new
-    people wait who are too few for buckets of their own, and `counterfeits` fill their buckets up.
+    people wait who are too few for buckets of their own, and `counterfeits` fill their buckets up. `values_change` says
+    that most people may have another value than before.
     """
 
     null_value: str | None = None
@@ -76,6 +77,7 @@ class PublishOptions:
     after: str | os.PathLike[str] | None = None
     hold_back: bool = False
     counterfeits: bool = False
+    values_change: bool = False
 
     @property
     def null_name(self) -> str | None:
@@ -155,10 +157,12 @@ class PublishRequest:
         for name, value in derived.items():
             object.__setattr__(self, name, value)
 
-    def limited(self, limits: LimitPolicy) -> PublishRequest:
-        """The same request with other limits: same key, and the memory that there was when it was made."""
+    def limited(self, limits: LimitPolicy, *, cut: bool = True) -> PublishRequest:
+        """The same request with other limits, or without strata: same key, and the memory that there was when it was
+        made."""
         other = copy(self)
         object.__setattr__(other, "limits", limits)
+        object.__setattr__(other, "strata", self.strata if cut else StrataChoice("none"))
         return other
 
     @property

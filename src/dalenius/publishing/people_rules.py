@@ -29,7 +29,8 @@ def check_most_rows(roles: Roles, most_rows: int | None) -> None:
 def check_chain(roles: Roles, limits: Limits, options: PublishOptions) -> None:
     """An error for what cannot be asked for together with a chain of releases of the same people."""
     if options.ledger is None:
-        for given, name in ((options.after, "after"), (options.hold_back, "hold-back")):
+        of_chains = {"after": options.after, "hold-back": options.hold_back, "values-change": options.values_change}
+        for name, given in of_chains.items():
             if given:
                 raise UsageError(
                     f"--{name} is about a chain of releases", "Give its private file as well: --ledger FILE."
@@ -67,11 +68,6 @@ def check_chain(roles: Roles, limits: Limits, options: PublishOptions) -> None:
         )
     if options.avoid_ruled_out:
         raise UsageError("fakes are not exchanged in a chain of releases", "Leave out --avoid-ruled-out, or --ledger.")
-    if options.after is None and (options.hold_back or options.counterfeits):
-        raise UsageError(
-            "in the first release of a chain nobody is held back, and nothing is filled up",
-            "Leave out --hold-back and --counterfeits.",
-        )
     if options.hold_back and options.counterfeits:
         raise UsageError("new people are held back, or counterfeits fill their buckets up", "Keep one of them.")
 

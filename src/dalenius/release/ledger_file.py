@@ -39,7 +39,8 @@ _FORMAT = 1
 KEY_BYTES = 32
 _SALT_BYTES = 16
 _FRAME_ENTRIES = 2**17
-_LARGEST_FRAME = max(ENTRY.itemsize * _FRAME_ENTRIES, 2**26) + 16  # the first has texts
+_TAG = 16  # bytes that encryption adds
+_LARGEST_FRAME = max(ENTRY.itemsize * _FRAME_ENTRIES, 2**26) + _TAG  # the first has texts
 LONGEST_LINE = 2**10
 _BLOCK, _LENGTH = 16, 4  # bytes: of AES, and of the length of a text
 OWNER = 0o600
@@ -137,7 +138,7 @@ class Belongs(NamedTuple):
     """What a ledger belongs to: a release by its number in the chain and the SHA-256 of its manifest.
 
     `before` is the manifest before, and `target` where the release was to be, which only a ledger that waits needs.
-    `values` are the texts of all values, by their numbers.
+    `values` are the texts of all values, by their numbers, and `rule` is the one that limits were made by at first.
     """
 
     release: int
@@ -145,6 +146,7 @@ class Belongs(NamedTuple):
     before: str | None
     target: str
     values: list[str]
+    rule: str
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,10 @@ def write_ledger(file: IO[bytes], key: LedgerKey, belongs: Belongs, entries: Ite
         file.write(sealed)
         number += 1
 
-    put(json.dumps(belongs._asdict()).encode())
+    head_of_all = json.dumps(belongs._asdict(), ensure_ascii=False).encode()
+    if len(head_of_all) > _LARGEST_FRAME - _TAG:
+        raise LedgerError("the sensitive values are too long for a ledger", "Shorten their texts.")
+    put(head_of_all)
     for some in entries:
         for start in range(0, len(some), _FRAME_ENTRIES):
             put(some[start : start + _FRAME_ENTRIES].tobytes())

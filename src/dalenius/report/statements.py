@@ -23,8 +23,8 @@ from dalenius.verify.findings import SOURCE
 
 Twin = dict[str, Any]
 _LONGEST = 400  # characters of a message
-_NEW_EPOCH = (
-    "Consider a new epoch: a first release again, with a new ledger. Whoever has releases of both epochs can intersect "
+_NEW_CHAIN = (
+    "Consider a new chain: a first release again, with a new ledger. Whoever has releases of both chains can intersect "
     "them; dalenius audit estimates what that would give away."
 )
 NOT_MEASURED = "not-measured"
@@ -181,12 +181,12 @@ def _of_chain(twin: Twin) -> list[Concern]:
         message = f"{which} not precede this one in its chain, or one between them is missing"
         answer = "Give all earlier releases of the chain, as they were published."
         concerns.append(Concern("not-preceding", Severity.LOOK, message, answer))
-    if chain is not None and chain["new_epoch"]:
+    if chain is not None and chain["advises_new_chain"]:
         message = (
             f"{number(chain['surplus'])} of {plural(chain['places'], 'place')} in buckets are nobody's "
             f"({chain['surplus_share']:.0%}), more than a third"
         )
-        concerns.append(Concern("surplus", Severity.NOTE, message, _NEW_EPOCH))
+        concerns.append(Concern("surplus", Severity.NOTE, message, _NEW_CHAIN))
     return concerns
 
 
@@ -197,8 +197,8 @@ def chain_in_words(twin: Twin) -> list[str]:
         return []
     sentences = [
         f"This is release {number(chain['release'])} of a chain, whose buckets go on from release to release: whoever "
-        "stays is in the same bucket with the same values. Of somebody who stays, the buckets of all these releases "
-        "tell together what those of one of them tell."
+        "stays is in the same bucket with the same values. All these releases together tell no more about somebody who "
+        "stays than one of them."
     ]
     if chain["surplus"]:
         sentences.append(
@@ -207,8 +207,8 @@ def chain_in_words(twin: Twin) -> list[str]:
         )
     else:
         sentences.append("Every place in a bucket is somebody's.")
-    if chain["new_epoch"]:
-        sentences.append(f"That is more than a third. {_NEW_EPOCH}")
+    if chain["advises_new_chain"]:
+        sentences.append(f"That is more than a third. {_NEW_CHAIN}")
     if chain["held_back"]:
         held = plural(chain["held_back"], "new person is", "new people are")
         sentences.append(f"According to the manifest, {held} held back: in no bucket yet, and not in the release.")

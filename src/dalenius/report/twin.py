@@ -116,7 +116,7 @@ def _chain_object(manifest: Manifest) -> dict[str, Any] | None:
         **chain.model_dump(mode="json"),
         "places": places,
         "surplus_share": chain.surplus / places,
-        "new_epoch": Fraction(chain.surplus, places) > MOST_SURPLUS,
+        "advises_new_chain": Fraction(chain.surplus, places) > MOST_SURPLUS,
     }
 
 
