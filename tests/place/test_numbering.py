@@ -13,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.errors import InputError
-from dalenius.place.numbering import all_differ, keys_of, nobody_repeats, number_people, number_rows, persons_in
+from dalenius.place.numbering import (
+    all_differ,
+    keys_of,
+    nobody_repeats,
+    number_people,
+    number_rows,
+    person_texts,
+    persons_in,
+)
 from dalenius.tables.arrow import TableSource
 
 KINDS: dict[str, tuple[pa.DataType, Any]] = {
@@ -94,3 +102,30 @@ def test_people_who_differ_in_spelling_alone_are_counted(rows: list[tuple[int, b
     plain = nobody_repeats(TableSource(pa.table({"p": names})), "p", 3)
     assert plain == (len({who for who, *_ in rows}) == len(rows))
     assert number_people([pa.array([who for who, *_ in rows])], "p")[1] == 0  # numbers have one spelling
+
+
+@pytest.mark.parametrize(
+    "spellings",
+    [
+        ["josé", "José", "jose\u0301", " José\u00a0", "\ufeffJosé", "jo\u200bsé", "ＪＯＳＥ\u0301"],
+        ["12345678901", "12345678901.0", " 12345678901 ", "１２３４５６７８９０１"],
+    ],
+)
+def test_one_text_for_all_ways_to_write_a_person(spellings: list[str]) -> None:
+    assert len(set(person_texts(pa.array(spellings)).to_pylist())) == 1
+    assert len({person_texts(pa.array([one])).to_pylist()[0] for one in spellings}) == 1  # whoever is beside them
+
+
+def test_one_text_for_all_types_of_a_person() -> None:
+    number = 2**53 - 1
+    columns = [pa.array([number]), pa.array([float(number)]), pa.array([str(number)]), pa.array([f"{number}.0"])]
+    columns += [pa.array([str(number)], pa.large_string()), pa.array([str(number)]).dictionary_encode()]
+    columns += [pa.array([str(number)], pa.string_view()), pa.array([number], pa.uint64())]
+    assert {person_texts(column).to_pylist()[0] for column in columns} == {str(number)}
+    assert person_texts(pa.array([None, float("nan"), 3.0])).to_pylist() == [None, None, "3"]
+
+
+@pytest.mark.parametrize("number", [0.5, 2.0**53, -1e300])
+def test_floating_point_that_is_not_exact_names_nobody(number: float) -> None:
+    with pytest.raises(InputError, match="floating-point"):
+        person_texts(pa.array([1.0, number]))

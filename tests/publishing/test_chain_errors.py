@@ -68,8 +68,7 @@ OPTIONS = {
     "waiting without a ledger": ("--person id --hold-back --out r2", "--hold-back is about a chain", "--ledger FILE"),
     "filled up without a ledger": ("--counterfeits --out r2", "--counterfeits are for new people of a chain", ""),
     "both": (f"{NEXT} --hold-back --counterfeits", "are held back, or counterfeits fill", "Keep one"),
-    "waiting at first": ("--person id --ledger new --hold-back --out r2", "in the first release of a chain", ""),
-    "filled up at first": ("--person id --ledger new --counterfeits --out r2", "in the first release of a chain", ""),
+    "values without a ledger": ("--values-change --out r2", "--values-change is about a chain", "--ledger"),
     "not applicable": (f"{NEXT} --not-applicable gout", "nobody is set apart", "--limit VALUE=1"),
     "several rows": (f"{NEXT} --most-rows 2", "one row and one sensitive column each", ""),
     "avoiding fakes": (f"{NEXT} --fakes 1 --avoid-ruled-out", "fakes are not exchanged", "--avoid-ruled-out"),
@@ -107,7 +106,10 @@ BASES = {
         "one sensitive column each",
     ),
     "bands": ("--sensitive age --quasi-identifiers zip --uniform 1/2 --groups width:10", "do not count by bands"),
-    "other limits": ("--sensitive disease --quasi-identifiers age,zip --uniform 2/3", "the limit of 'cold' was 1/2"),
+    "other limits": (
+        "--sensitive disease --quasi-identifiers age,zip --uniform 2/3",
+        "by the rule 'uniform 1/2' at first",
+    ),
     "groups": (
         "--sensitive disease --quasi-identifiers age,zip --uniform 1/2 --groups prefix:1",
         "the release before has no groups of values",
@@ -157,7 +159,77 @@ def test_a_release_before_that_was_changed(run: Run) -> None:
 
 def test_a_release_that_is_none_of_a_chain(run: Run) -> None:
     assert run("--out plain").exit_code == 0
-    refused(run, f"{CHAIN} --after plain --out r2", "the ledger belongs to another release", "Restore")
+    refused(run, f"{CHAIN} --after plain --out r2", "it was published without --ledger", "Begin a chain now")
+    refused(run, "--person id --ledger new --after plain --out r2", "it was published without --ledger", "Begin")
+
+
+def test_limits_stay_whoever_is_new(run: Run) -> None:
+    """A rule or a limit that is not the one of before is an error, and not passed over where nobody is new."""
+    base = "--sensitive disease --quasi-identifiers age,zip"
+    for rule, says in (("--odds 4", "'odds 4, floor 1/50'"), ("--theta 1 --base 0.5", "'theta 1, base 1/2'")):
+        refused(run, NEXT, says, "the same limits", base=f"{base} {rule}", table="2025.csv")
+    refused(run, f"{NEXT} --limit cold=0.3", "the limit of 'cold' was 1/2", base=BASE, table="2025.csv")
+    refused(run, f"{NEXT} --limit cold=0.3", "the limit of 'cold' was 1/2", base=BASE)
+    assert run(NEXT, table="2025.csv").exit_code == 0
+
+
+def rewritten(change: Callable[[int, str], str], many: int = 60) -> str:
+    """Rows of which each has its person's number and its value changed."""
+    lines = rows(0, many).splitlines()
+    return "\n".join([lines[0], *(change(number, line) for number, line in enumerate(lines[1:]))]) + "\n"
+
+
+def test_people_who_are_others_are_an_error(run: Run, tmp_path: Path) -> None:
+    """A number of the row is unique in both tables, and stands for somebody else in each."""
+    Path("first.csv").write_text(rows(0, 60), encoding="utf-8")
+    assert run("--person id --ledger a --out a1", "first.csv").exit_code == 0
+    other = rewritten(lambda number, line: f"person-{number ^ 1},{line.split(',', 1)[1]}")
+    Path("other.csv").write_text(other, encoding="utf-8")
+    words = "--person id --ledger a --after a1 --out a2"
+    refused(
+        run, words, "60 of 60 people who were there before have another value", "--values-change", table="other.csv"
+    )
+    assert run(f"{words} --values-change", "other.csv").exit_code == 0
+
+
+def test_a_value_with_another_name_is_an_error(run: Run) -> None:
+    """All who had it would move, and nobody else."""
+    Path("first.csv").write_text(rows(0, 60), encoding="utf-8")
+    assert run("--person id --ledger a --out a1", "first.csv").exit_code == 0
+    Path("other.csv").write_text(rewritten(lambda _, line: line.replace("gout", "Gout")), encoding="utf-8")
+    words = "--person id --ledger a --after a1 --out a2"
+    refused(run, words, "all 20 people who had 'gout' have 'Gout' now", "--values-change", table="other.csv")
+    refused(run, f"{words} --hold-back", "all 20 people who had 'gout'", "Write values as in", table="other.csv")
+    nearly = rewritten(lambda number, line: line.replace("gout", "Gout") if number < 55 else line)
+    Path("nearly.csv").write_text(nearly, encoding="utf-8")
+    assert run(f"{words} --hold-back", "nearly.csv").exit_code == 0
+
+
+def test_few_who_stay_are_a_concern(run: Run) -> None:
+    Path("other.csv").write_text(rows(10, 40), encoding="utf-8")
+    found = json.loads(run(f"{NEXT} --json", "other.csv").stdout)
+    assert "few-stayed" in [finding["code"] for finding in found["findings"]]
+
+
+def test_a_ledger_is_in_no_folder_of_a_release(run: Run) -> None:
+    for ledger in ("r1/ledger", "r1/deep/ledger", "r9/ledger"):
+        result = run(f"--person id --ledger {ledger} --out r9", "2025.csv")
+        assert (result.exit_code, "would be in the folder of a release" in result.stderr) == (2, True)
+    assert sorted(path.name for path in Path("r1").iterdir()) == ["manifest.json", "qit.parquet", "st.parquet"]
+    assert not Path("r9").exists()
+
+
+def test_a_link_to_a_ledger_is_the_ledger(run: Run) -> None:
+    Path("link").symlink_to("vault/ledger")
+    assert run("--person id --ledger link --after r1 --out r2").exit_code == 0
+    assert Path("link").is_symlink()
+    refused(run, f"{CHAIN} --after r1 --out elsewhere/r2", "another release follows already")
+    shutil.move("r2", "away")
+    refused(run, f"{CHAIN} --after r1 --out r3", "another release follows already", "the latest")
+    Path("away").rename(Path("deep") if Path("deep").mkdir() else Path("deep/r2"))
+    refused(run, f"{CHAIN} --after r1 --out r3", "the ledger is of a later release", "the latest")
+    Path("latest").symlink_to("r1")
+    refused(run, f"{CHAIN} --after latest --out r1 --force", "would replace the one that it follows on")
 
 
 def test_a_release_follows_already(run: Run) -> None:
@@ -191,7 +263,7 @@ def test_releases_that_can_be_compared_are_a_concern_but_for_those_of_the_chain(
     for words in (f"{CHAIN} --after r3 --out r4 --strict", "--person id --ledger third --out r4 --strict"):
         result = run(words)
         assert result.exit_code == 2
-        assert "beside this one, or in its place" in result.stderr
+        assert "in the same folder, or about to be replaced" in result.stderr
         assert not Path("r4").exists()
         assert not Path("third").exists()
     assert "earlier-releases" in concerns(run(f"{CHAIN} --after r3 --out r4 --json"))
@@ -206,7 +278,7 @@ def test_the_summary_says_what_became_of_everybody(run: Run) -> None:
         "release 2 of its chain: 9 people stay in their buckets, 2 left, 0 came back, 6 are new, and 1 have another "
         "value than before" in text
     )
-    assert "3 of 19 values (16%) are nobody's any more" in text
+    assert "3 of 19 values (16%) are nobody's" in text
     assert "1 person has another value than in the release before" in text
 
 

@@ -407,7 +407,7 @@ def test_what_is_told_of_each_release(tmp_path: Path) -> None:
         "release 2 of its chain: 1 people stay in their buckets, 2 left, 0 came back, 1 are new, and 1 have another "
         "value than before" in notes
     )
-    assert "3 of 6 values (50%) are nobody's any more" in notes
+    assert "3 of 6 values (50%) are nobody's" in notes
     assert "consider a new chain" in notes
 
 

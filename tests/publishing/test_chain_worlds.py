@@ -294,3 +294,39 @@ def test_each_arrangement_of_a_tiny_bucket_comes_equally_often(tmp_path: Path) -
     a, c, d = ord("a"), ord("c"), ord("d")
     assert set(together) == {frozenset({a, c}), frozenset({a, d})}
     assert chisquare(list(together.values())).pvalue > 0.001
+
+
+def test_counterfeits_tell_of_no_stratum_who_has_what(tmp_path: Path) -> None:
+    """New buckets that are filled up are not cut: how many counterfeits go where would depend on who is there."""
+    values = ["flu"] * 24 + ["cold"] * 12 + ["gout"] * 4
+    limits = {"values": {"flu": "3/4", "cold": "1/2", "gout": "1/5"}}
+    shown = set()
+    for number, chosen in enumerate(product(["flu", "cold", "gout"], repeat=2)):
+        people = [(f"p{place}", place, value) for place, value in enumerate(values)]
+        years = Years(tmp_path / str(number), limits, seed=number, strata=["age"])
+        table = pa.table(dict(zip(("person", "age", "value"), map(list, zip(*people, strict=True)), strict=True)))
+        age = pa.array([place % 2 for place in range(len(people))])
+        years.publish(table.set_column(1, "age", age))
+        people += [(f"q{place}", place, value) for place, value in enumerate(chosen)]
+        table = pa.table(dict(zip(("person", "age", "value"), map(list, zip(*people, strict=True)), strict=True)))
+        age = pa.array([place % 2 for place in range(len(values))] + [0, 1])
+        manifest = years.publish(table.set_column(1, "age", age), counterfeits=True).manifest
+        assert manifest.strata is not None
+        new = [stratum for stratum in manifest.strata.strata if stratum.since == 2]
+        assert len(new) == 1
+        if chosen != ("gout", "gout"):
+            shown.add(str([value.count for value in manifest.values]))
+    assert len(shown) == 1
+
+
+@pytest.mark.parametrize("new", [1, 2])
+def test_no_counterfeits_hide_a_value_that_was_never_there(tmp_path: Path, new: int) -> None:
+    years = Years(tmp_path, {"uniform": "2/5"})
+    first = {f"p{number}": (number, ["flu", "cold", "gout"][number % 3]) for number in range(12)}
+    years.follow(first)
+    added = {f"q{number}": (100 + number, "ebola" if number == 0 else "flu") for number in range(new)}
+    with pytest.raises(NoSolutionError, match="'ebola', which was in no release of the chain"):
+        years.follow({**first, **added}, counterfeits=True)
+    held = years.follow({**first, **added}, hold_back=True)
+    assert held.manifest.chain is not None
+    assert held.manifest.chain.held_back == new

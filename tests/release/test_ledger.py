@@ -99,7 +99,7 @@ def some_entries(number: int) -> Entries:
     return entries
 
 
-BELONGS = Belongs(3, "ab" * 32, "cd" * 32, "/somewhere/secret", ["influenza", "HIV positive"])
+BELONGS = Belongs(3, "ab" * 32, "cd" * 32, "/somewhere/secret", ["influenza", "HIV positive"], "odds 4")
 
 
 def write(path: Path, parts: list[Entries], key: LedgerKey = KEY, belongs: Belongs = BELONGS) -> Ledger:
@@ -192,7 +192,7 @@ def chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
 
 
 def belongs(release: Path, number: int = 1, before: str | None = None) -> Belongs:
-    return Belongs(number, digest_of_release(release) or "", before, str(release), ["flu"])
+    return Belongs(number, digest_of_release(release) or "", before, str(release), ["flu"], "none")
 
 
 def open_entries(path: Path, after: Path) -> npt.NDArray[np.void]:
@@ -223,7 +223,7 @@ def test_the_mask_does_not_matter(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         with open_ledger(tmp_path / "ledger", None) as ledger, ledger.part():
-            ledger.write(Belongs(1, "", None, "", []), iter([]))
+            ledger.write(Belongs(1, "", None, "", [], ""), iter([]))
             ledger.wait()
             modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in tmp_path.iterdir()}
     finally:
@@ -248,7 +248,7 @@ def test_the_key_in_the_environment(chain: tuple[Path, Path], monkeypatch: pytes
     monkeypatch.setenv("DALENIUS_LEDGER_KEY", text.upper())
     assert len(open_entries(path, release)) == 4
     with open_ledger(path.with_name("other"), None) as ledger, ledger.part():
-        ledger.write(Belongs(1, "", None, "", []), iter([]))
+        ledger.write(Belongs(1, "", None, "", [], ""), iter([]))
         ledger.wait()
         ledger.settle()
     assert not key_file(path.with_name("other")).exists()
