@@ -10,7 +10,7 @@ What comes out is `Whereabouts`: the bucket of every row of the table, 0 for row
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,7 @@ _NOBODY = np.empty(0, ENTRY)
 _LOW = np.uint64(2**32 - 1)
 _LOW_WORD = 2**32 - 1
 _KEY_BYTES = 8
+_FEW = 20  # people, of whom most may have another value
 _MANY = 5  # people who had a value, and all have the same other one
 _MOST_RELEASES, _MOST_BUCKETS = 2**32 - 1, 2**32 - 1
 _NOT_HERE = "Name the column that the release before was made with, written as it was then."
@@ -192,6 +193,23 @@ class FollowedPeople:
         for part in range(_PARTS):
             new = self._new.part(part)
             yield where.take(new["row"]), new["value"].astype(np.int64)
+
+
+def refuse_other_people(moves: Movements, texts: Sequence[str], person: str) -> None:
+    """An error if most people have another value, or all who had one have the same other one: that is not likely."""
+    if moves.recoded is not None:
+        before, now, many = moves.recoded
+        raise UsageError(
+            f"all {many:,} people who had {texts[before]!r} have {texts[now]!r} now: is it another name for it? Whoever "
+            "sees all of them move would know who they are",
+            "Write values as in the release before. If it is true of all of them, say so: --values-change.",
+        )
+    if moves.matched >= _FEW and 2 * moves.changed > moves.matched:
+        raise UsageError(
+            f"{moves.changed:,} of {moves.matched:,} people who were there before have another value: does {person!r} "
+            "name the same people in both tables?",
+            "Name the column that does: --person. If values do change so much, say so: --values-change.",
+        )
 
 
 class _Changes:

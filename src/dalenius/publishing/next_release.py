@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from dalenius.errors import AbsentCodesError, InputError, NoSolutionError, SelfCheckError, UsageError
+from dalenius.errors import AbsentCodesError, InputError, NoSolutionError, SelfCheckError
 from dalenius.model.concern import Concern
 from dalenius.model.exposure import TypicalError
 from dalenius.model.problem import SizeGroup
 from dalenius.model.progress import Progress
 from dalenius.place.columns import published_field
-from dalenius.place.domains import Integers
 from dalenius.place.sensitive import SensitiveCounter
 from dalenius.place.slots import values_by_bucket
 from dalenius.place.survey import Survey
@@ -24,8 +23,8 @@ from dalenius.policy.whose_rows import changed_values, few_stayed
 from dalenius.publishing.arrangement import Arrangement, release_notes
 from dalenius.publishing.description import TableSpecs, check_values, columns_of, describe, table_specs
 from dalenius.publishing.engine import SurveySpec
-from dalenius.publishing.followed_people import FollowedPeople, Movements
-from dalenius.publishing.followed_rows import ValueTexts, Whereabouts
+from dalenius.publishing.followed_people import FollowedPeople, Movements, refuse_other_people
+from dalenius.publishing.followed_rows import ValueTexts, Whereabouts, sum_of_pairs
 from dalenius.publishing.followed_table import FollowedTable, PlacedRows
 from dalenius.publishing.followed_tables import SomeRows, TypedSource, describe_next, sizes_of
 from dalenius.publishing.local_output import LocalOutput
@@ -41,7 +40,6 @@ from dalenius.release.two_tables import TableFile, Tables
 from dalenius.strata.growing import MARGIN
 from dalenius.tables.arrays import arrow_array
 
-_FEW = 20  # people, of whom most may have another value
 _LINKED_BYTES = 2**6  # of a person and a value
 
 
@@ -145,25 +143,7 @@ class NextRelease:
         self._where, self._moves = self._people.match(person, self._ledger.now, self._values)
         self._counts = self._people.counts_of_new(self._values)
         if not self._asked.options.values_change:
-            self._refuse_other_people()
-
-    def _refuse_other_people(self) -> None:
-        """An error if most people have another value, or all who had one have the same other one: it is not likely."""
-        moves = self._moves
-        if moves.recoded is not None:
-            before, now, many = moves.recoded
-            texts = self._values.texts
-            raise UsageError(
-                f"all {many:,} people who had {texts[before]!r} have {texts[now]!r} now: is it another name for it? "
-                "Whoever sees all of them move would know who they are",
-                "Write values as in the release before. If it is true of all of them, say so: --values-change.",
-            )
-        if moves.matched >= _FEW and 2 * moves.changed > moves.matched:
-            raise UsageError(
-                f"{moves.changed:,} of {moves.matched:,} people who were there before have another value: does "
-                f"{self._asked.roles.person!r} name the same people in both tables?",
-                "Name the column that does: --person. If values do change so much, say so: --values-change.",
-            )
+            refuse_other_people(self._moves, self._values.texts, person)
 
     def place_new(self, scratch: Path) -> None:
         """Buckets for the new people, if they can have any; if not, they wait, or counterfeits fill the buckets up."""
@@ -221,12 +201,12 @@ class NextRelease:
         """The new people have the values of their buckets, compared by the sum of a number for each pair."""
         have, are_there = 0, 0
         for buckets, values in self._people.pairs_of_new(self._where):
-            have += _sum_of_pairs(buckets, values)
+            have += sum_of_pairs(buckets, values)
         sensitive = arrangement.survey.sensitive
         texts = sensitive.as_published(sensitive.texts)
         number_of = np.array([self._values.number(text) for text in texts], np.int64)
         for buckets, places in values_by_bucket(arrangement.partitions, BATCH_ROWS, sensitive.published):
-            are_there += _sum_of_pairs(buckets + offset, number_of[places])
+            are_there += sum_of_pairs(buckets + offset, number_of[places])
         if (have - are_there) % 2**64:
             raise SelfCheckError("somebody is in a bucket that does not have their value")
 
@@ -362,12 +342,3 @@ def _widely_coded(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(values.type):
         return values.cast(pa.dictionary(pa.int32(), kind.value_type if pa.types.is_dictionary(kind) else kind))
     return values
-
-
-def _sum_of_pairs(buckets: Integers, values: Integers) -> int:
-    """A sum that differs for other pairs, but for one chance in 2^64."""
-    mixed = buckets.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + values.astype(np.uint64)
-    for shift, factor in ((32, 0xD6E8FEB86659FD93), (29, 0xBF58476D1CE4E5B9)):
-        mixed ^= mixed >> np.uint64(shift)
-        mixed *= np.uint64(factor)
-    return int(mixed.sum(dtype=np.uint64))
