@@ -200,8 +200,8 @@ def refuse_other_people(moves: Movements, texts: Sequence[str], person: str) -> 
     if moves.recoded is not None:
         before, now, many = moves.recoded
         raise UsageError(
-            f"all {many:,} people who had {texts[before]!r} have {texts[now]!r} now: is it another name for it? Whoever "
-            "sees all of them move would know who they are",
+            f"all {many:,} people who had {texts[before]!r} have {texts[now]!r} now: is it another name for it? "
+            "Whoever sees all of them move would know who they are",
             "Write values as in the release before. If it is true of all of them, say so: --values-change.",
         )
     if moves.matched >= _FEW and 2 * moves.changed > moves.matched:
