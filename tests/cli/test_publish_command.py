@@ -182,6 +182,7 @@ def test_the_json_summary_has_the_keys_of_the_contract(run: Run) -> None:
         "randomness": "cryptographic",
         "verified": True,
         "notes": [],
+        "chain": None,
         "signed_by": None,
     }
 
@@ -353,7 +354,7 @@ def interrupted(before: str) -> subprocess.CompletedProcess[str]:
         ("publishing.local", "place_coded_records"),
         ("publishing.local_output", "read_manifest"),
         ("publishing.flow", "describe"),
-        ("publishing.flow", "verify"),
+        ("publishing.placements", "verify"),
     ],
 )
 def test_ctrl_c_leaves_nothing_and_says_so(run: Run, module: str, stage: str) -> None:

@@ -89,6 +89,8 @@ class Kill:
             os.kill(os.getpid(), signal.SIGKILL)
     def advance(self, rows):
         pass
+    def tell(self, sentence):
+        pass
 dalenius.publish("table.parquet", {"uniform": "1/3"}, sensitive="s", quasi_identifiers=["q"], out="release",
                  force=True, progress=Kill(), format=sys.argv[2])
 """

@@ -127,7 +127,7 @@ def _gather(written: Path, out: Path, like: Path) -> None:
 
 def _as_in_format_3(manifest: dict[str, Any]) -> None:
     manifest["format"] = 3
-    for key in ("groups", "bands", "missing", "people", "persons", "group_table", "others", "together"):
+    for key in ("groups", "bands", "missing", "people", "persons", "group_table", "others", "together", "chain"):
         del manifest[key]
     del manifest["columns"]["sensitive"]["of"]
     for value in manifest["values"]:

@@ -37,4 +37,4 @@ def test_a_release_that_people_left_is_shown_as_what_it_is(tmp_path: Path) -> No
         twin = json.loads(done(site.get(f"/releases/{state['id']}/report.json")).content)
         assert twin["release"]["chain"]["surplus"] == len(left)
         page = done(site.get(f"/releases/{state['id']}/report")).text
-        assert "Consider a new epoch" in page
+        assert "Consider a new chain" in page
