@@ -94,25 +94,32 @@ class FollowedPeople:
         """The persons of the table, and their values."""
         nulls = 0
 
-        def hashed(batch: pa.RecordBatch) -> tuple[int, npt.NDArray[np.uint64], pa.Array]:
-            texts = person_texts(batch.column(0))
-            empty = np.empty((0, 2), np.uint64)
-            known = empty if texts.null_count else self._key.pseudonyms(texts)
-            return texts.null_count, known, as_type(batch.column(1), sensitive)
+        def numbered() -> Iterator[tuple[int, pa.RecordBatch]]:
+            for batch in source.batches([person, sensitive.name], batch_rows):
+                yield self.rows, batch
+                self.rows += batch.num_rows
 
-        for missing, pseudonyms, column in in_parallel(
-            hashed, source.batches([person, sensitive.name], batch_rows), workers
-        ):
+        def hashed(numbered: tuple[int, pa.RecordBatch]) -> tuple[int, int, npt.NDArray[np.void], list[int]]:
+            first, batch = numbered
+            texts, column = person_texts(batch.column(0)), as_type(batch.column(1), sensitive)
+            if texts.null_count:
+                return len(texts), texts.null_count, np.empty(0, _HERE), []
+            pseudonyms = self._key.pseudonyms(texts)
+            parts = (pseudonyms[:, 0] >> _SHIFT).astype(np.uint8)
+            entries = _entries(pseudonyms, first, values.numbers(column))
+            ordered = taken(entries, np.argsort(parts, kind="stable"))
+            return len(texts), 0, ordered, np.bincount(parts, minlength=_PARTS).tolist()
+
+        for rows, missing, entries, counts in in_parallel(hashed, numbered(), workers):
             nulls += missing
-            rows = len(column)
-            if not nulls:
-                self._here.add(_entries(pseudonyms, self.rows, values.numbers(column)), pseudonyms[:, 0] >> _SHIFT)
-            self.rows += rows
+            self._here.add(entries, counts)
             advance(rows)
         refuse_nobody(person, nulls, self.rows)
         values.refuse_nulls()
 
-    def match(self, person: str, ledger: Ledger | None, values: ValueTexts) -> tuple[Whereabouts, Movements]:
+    def match(
+        self, person: str, ledger: Ledger | None, values: ValueTexts, workers: Executor
+    ) -> tuple[Whereabouts, Movements]:
         """Where everybody is who was there before, with the same value; an error if a person has several rows."""
         self._where = where = Whereabouts(self.rows, self._scratch)
         counts, several, changes = np.zeros(4, np.int64), 0, _Changes()
@@ -123,22 +130,17 @@ class FollowedPeople:
         self._renumbered = np.array(
             [values.number(text) for text in ledger.belongs.values] if ledger else [], np.uint32
         )
-        for part, there in enumerate(_by_part(ledger)):
-            here = _in_order(self._here.part(part))
-            several += _repeated(here)
-            place, found = _places(here, there)
-            same = found.copy()
-            same[found] = self._renumbered[there["value"][place[found]]] == here["value"][found]
-            stay, moved = place[same], place[found & ~same]
-            changes.add(self._renumbered[there["value"][place[found]]], here["value"][found])
-            where.put(here["row"][same], there["bucket"][stay].astype(np.int64))
-            last = there["seen"] == release
-            of_last = np.array([np.count_nonzero(last[one]) for one in (stay, moved)])
-            counts += np.array([of_last[0], len(stay) - of_last[0], np.count_nonzero(last) - of_last.sum(), len(moved)])
-            fates = np.zeros(len(there), np.uint8)
-            fates[stay], fates[moved] = _STAYS, _MOVED
-            self._fates.append(fates)
-            self._new.append(part, here[~same])
+
+        def compare(numbered: tuple[int, Entries]) -> _Compared:
+            part, there = numbered
+            return _compared(_in_order(self._here.part(part)), there, self._renumbered, release, where)
+
+        for part, one in enumerate(in_parallel(compare, enumerate(_by_part(ledger)), workers)):
+            several += one.repeated
+            counts += one.counts
+            changes.add(one.before, one.now)
+            self._fates.append(one.fates)
+            self._new.append(part, one.new)
         self._here.close()
         if several:
             raise UsageError(
@@ -193,6 +195,43 @@ class FollowedPeople:
         for part in range(_PARTS):
             new = self._new.part(part)
             yield where.take(new["row"]), new["value"].astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """One part of the people: those of the table with those of the ledger.
+
+    `counts` are those who stayed, came back, left and changed; `before` and `now` the values of everybody in both.
+    """
+
+    repeated: int
+    counts: Integers
+    before: npt.NDArray[np.uint32]
+    now: npt.NDArray[np.int32]
+    fates: npt.NDArray[np.uint8]
+    new: npt.NDArray[np.void]
+
+
+def _compared(
+    here: npt.NDArray[np.void],
+    there: Entries,
+    renumbered: npt.NDArray[np.uint32],
+    release: int,
+    where: Whereabouts,
+) -> _Compared:
+    """Both in the order of pseudonyms. Whoever has the same value is in the bucket where they were."""
+    place, found = _places(here, there)
+    before, now = renumbered[there["value"][place[found]]], here["value"][found]
+    same = found.copy()
+    same[found] = before == now
+    stay, moved = place[same], place[found & ~same]
+    where.put(here["row"][same], there["bucket"][stay].astype(np.int64))
+    last = there["seen"] == release
+    stayed, changed = np.count_nonzero(last[stay]), np.count_nonzero(last[moved])
+    counts = np.array([stayed, len(stay) - stayed, np.count_nonzero(last) - stayed - changed, len(moved)])
+    fates = np.zeros(len(there), np.uint8)
+    fates[stay], fates[moved] = _STAYS, _MOVED
+    return _Compared(_repeated(here), counts, before, now, fates, here[~same])
 
 
 def refuse_other_people(moves: Movements, texts: Sequence[str], person: str) -> None:

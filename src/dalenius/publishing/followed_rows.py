@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import IO
 
 import numpy as np
@@ -20,7 +21,6 @@ from dalenius.tables.arrays import filled
 
 _CHUNK = 2**18  # rows at a time
 _NUMBER = 8  # bytes
-_WAITING = 2**18  # records that are put in order together
 
 
 class ValueTexts:
@@ -31,6 +31,7 @@ class ValueTexts:
         self._numbers = {text: number for number, text in enumerate(texts)}
         self.found_missing: set[str] = set()
         self._rows = self._nulls = 0
+        self._lock = Lock()  # batches come from several threads
 
     @property
     def texts(self) -> list[str]:
@@ -44,6 +45,10 @@ class ValueTexts:
     def numbers(self, values: pa.Array) -> npt.NDArray[np.int32]:
         """The numbers of some values, of which nulls and codes for what is missing are one."""
         coded = dictionary_of(values)
+        with self._lock:
+            return self._numbers_of(coded, values)
+
+    def _numbers_of(self, coded: pa.DictionaryArray, values: pa.Array) -> npt.NDArray[np.int32]:
         found = []
         for text in column_texts(coded.dictionary.cast(listing_type(values.type)), values.type):
             if text in self._missing:
@@ -115,17 +120,17 @@ class Parts:
         self._file: IO[bytes] | None = None
         if scratch is not None:
             self._file = tempfile.TemporaryFile(dir=scratch, buffering=0)  # noqa: SIM115 (closed in close())
-        self._waiting: list[npt.NDArray[np.void]] = []
-        self._waiting_parts: list[npt.NDArray[np.uint8]] = []
-        self._rows, self._end = 0, 0
+        self._end = 0
 
-    def add(self, records: npt.NDArray[np.void], parts: npt.NDArray[np.uint64]) -> None:
-        """Records of any parts."""
-        self._waiting.append(records)
-        self._waiting_parts.append(parts.astype(np.uint8))
-        self._rows += len(records)
-        if self._rows >= _WAITING:
-            self._store()
+    def add(self, records: npt.NDArray[np.void], counts: Sequence[int]) -> None:
+        """Records in the order of their parts, so many of each."""
+        begun, first = self._end, 0
+        self._keep(records)
+        for part, rows in enumerate(counts):
+            if rows:
+                offset = begun + first * self._kind.itemsize
+                self._pieces[part].append(records[first : first + rows] if self._file is None else (offset, rows))
+                first += rows
 
     def append(self, part: int, records: npt.NDArray[np.void]) -> None:
         """Records of one part."""
@@ -135,8 +140,6 @@ class Parts:
 
     def part(self, number: int) -> npt.NDArray[np.void]:
         """All records of a part."""
-        if self._rows:
-            self._store()
         return np.concatenate([np.empty(0, self._kind), *map(self._read, self._pieces[number])])
 
     def _read(self, piece: npt.NDArray[np.void] | tuple[int, int]) -> npt.NDArray[np.void]:
@@ -152,17 +155,6 @@ class Parts:
         if self._file is not None:
             write_at(self._file, self._end, np.ascontiguousarray(records).view(np.uint8).data)
         self._end += records.nbytes
-
-    def _store(self) -> None:
-        records, parts = np.concatenate(self._waiting), np.concatenate(self._waiting_parts)
-        self._waiting, self._waiting_parts, self._rows = [], [], 0
-        records, begun, first = taken(records, np.argsort(parts, kind="stable")), self._end, 0
-        self._keep(records)
-        for part, rows in enumerate(np.bincount(parts, minlength=len(self._pieces)).tolist()):
-            if rows:
-                offset = begun + first * self._kind.itemsize
-                self._pieces[part].append(records[first : first + rows] if self._file is None else (offset, rows))
-                first += rows
 
     def close(self) -> None:
         """Let go of memory and the file."""

@@ -140,7 +140,7 @@ class NextRelease:
         absent = [code for code in self._asked.options.missing if code not in self._values.found_missing]
         if said is not None and not {*absent} <= {*said.missing}:
             raise AbsentCodesError.of(absent, "missing", self._values.texts)
-        self._where, self._moves = self._people.match(person, self._ledger.now, self._values)
+        self._where, self._moves = self._people.match(person, self._ledger.now, self._values, table.workers)
         self._counts = self._people.counts_of_new(self._values)
         if not self._asked.options.values_change:
             refuse_other_people(self._moves, self._values.texts, person)
