@@ -9,6 +9,7 @@ import secrets
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -22,7 +23,17 @@ from cryptography.hazmat.primitives.ciphers.modes import ECB
 
 from dalenius.errors import LedgerError, UsageError
 from dalenius.release.ledger import digest_of_release, key_file, open_ledger, waiting
-from dalenius.release.ledger_file import ENTRY, KEY_BYTES, Belongs, Entries, Ledger, LedgerKey, frames_of, write_ledger
+from dalenius.release.ledger_file import (
+    ENTRY,
+    KEY_BYTES,
+    Belongs,
+    Entries,
+    Ledger,
+    LedgerKey,
+    frames_of,
+    read_belongs,
+    write_ledger,
+)
 
 KEY = LedgerKey(bytes(range(KEY_BYTES)))
 
@@ -135,7 +146,7 @@ def read_all(content: bytes, key: LedgerKey = KEY) -> list[bytes]:
 
 def test_any_byte_that_is_changed_is_found(tmp_path: Path) -> None:
     content = write(tmp_path / "ledger", [some_entries(3), some_entries(2)]).path.read_bytes()
-    assert len(read_all(content)) == 3
+    assert len(read_all(content)) == 2
     for place in range(len(content)):
         changed = content[:place] + bytes([content[place] ^ (1 + place % 255)]) + content[place + 1 :]
         with pytest.raises(LedgerError):
@@ -149,21 +160,42 @@ def test_any_byte_that_is_changed_is_found(tmp_path: Path) -> None:
 
 def test_frames_that_change_places_or_are_left_out_are_found(tmp_path: Path) -> None:
     content = write(tmp_path / "ledger", [some_entries(2)] * 3).path.read_bytes()
-    head, rest = content[: content.index(b"\n") + 1], content[content.index(b"\n") + 1 :]
+    head, rest = content[: content.index(b"\n") + 1], content[content.index(b"\n") + 1 : -8]
     frames = []
     while rest:
         size = 4 + int.from_bytes(rest[:4])
         frames.append(rest[:size])
         rest = rest[size:]
-    first, *entries, last = frames
+    *entries, last = frames
     assert len(entries) == 3
-    for order in (entries[::-1], entries[:2], entries[1:], [*entries, entries[0]], []):
-        if order != entries:
-            with pytest.raises(LedgerError, match="damaged"):
-                read_all(head + first + b"".join(order) + last)
+
+    def put_together(head: bytes, order: list[bytes], last: bytes) -> bytes:
+        before = head + b"".join(order)
+        return before + last + len(before).to_bytes(8)
+
+    assert len(read_all(put_together(head, entries, last))) == 3
+    for order in (entries[::-1], entries[:2], entries[1:], [*entries, entries[0]], [], [last, *entries]):
+        with pytest.raises(LedgerError, match="damaged"):
+            read_all(put_together(head, order, last))
+    with pytest.raises(LedgerError, match="damaged"):
+        read_all(put_together(head, entries[:2], entries[2]))
     other = write(tmp_path / "other", [some_entries(2)] * 3).path.read_bytes()
     with pytest.raises(LedgerError, match="damaged"):
         read_all(head + other[other.index(b"\n") + 1 :])
+
+
+def test_what_it_belongs_to_may_be_known_last(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    def entries() -> Iterator[Entries]:
+        yield some_entries(3)
+        told.append("entries")
+
+    with (tmp_path / "ledger").open("wb") as file:
+        write_ledger(file, KEY, lambda: told.append("belongs") or BELONGS, entries())
+    assert told == ["entries", "belongs"]
+    with (tmp_path / "ledger").open("rb") as file:
+        assert read_belongs(file, KEY) == BELONGS
 
 
 def test_what_is_said_of_other_files() -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from fractions import Fraction
 from pathlib import Path
@@ -36,6 +36,7 @@ from dalenius.publishing.placements import check
 from dalenius.publishing.published import Release
 from dalenius.release.folder import BATCH_ROWS, ReleaseFolder, open_release
 from dalenius.release.ledger import OpenLedger, digest_of_release, open_ledger
+from dalenius.release.ledger_file import Belongs
 from dalenius.release.manifest import FILE, Manifest
 from dalenius.release.neighbours import releases_in
 
@@ -76,10 +77,13 @@ def publish_following(
                 following = NextRelease(request, before, ledger, people, progress)
                 following.find(table)
                 following.place_new(output.scratch)
+                stack.enter_context(ledger.part())
+                writing = stack.enter_context(ThreadPoolExecutor(1))
+                known: Future[Belongs] = Future()
+                stack.callback(known.cancel)  # so that nobody waits for it after an error
+                written = writing.submit(ledger.write, known.result, following.entries())
                 manifest = following.write(output)
-            stack.enter_context(ledger.part())
-            writing = stack.enter_context(ThreadPoolExecutor(1))
-            written = writing.submit(ledger.write, following.belongs(manifest, target), following.entries())
+                known.set_result(following.belongs(manifest, target))
             folder = output.read_back(manifest)
             limits = LimitPolicy(values={value.value: Fraction(value.limit) for value in manifest.values})
             verdict = check(folder, limits, BATCH_ROWS, progress, before)

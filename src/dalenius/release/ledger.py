@@ -14,11 +14,10 @@ from __future__ import annotations
 import fcntl
 import glob
 import hashlib
-import json
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -34,8 +33,7 @@ from dalenius.release.ledger_file import (
     Entries,
     Ledger,
     LedgerKey,
-    damaged,
-    frames_of,
+    read_belongs,
     reading_ledger,
     write_ledger,
 )
@@ -60,7 +58,7 @@ class OpenLedger:
         finally:
             self._part.unlink(missing_ok=True)
 
-    def write(self, belongs: Belongs, entries: Iterable[Entries]) -> None:
+    def write(self, belongs: Belongs | Callable[[], Belongs], entries: Iterable[Entries]) -> None:
         """Write it, from any thread."""
         if self._part is None:
             raise SelfCheckError("a ledger is written that has no file")
@@ -209,11 +207,7 @@ def _read_ledger(path: Path, key: LedgerKey) -> Ledger:
     with reading_ledger(), path.open("rb") as file:
         if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & _OTHERS:
             raise LedgerError("others than its owner can read the ledger", "Run: chmod 600 on it.")
-        try:
-            belongs = Belongs(**json.loads(next(frames_of(file, key))))
-        except (ValueError, TypeError):
-            raise damaged() from None
-    return Ledger(path, key, belongs)
+        return Ledger(path, key, read_belongs(file, key))
 
 
 def _key_of(path: Path) -> LedgerKey:

@@ -2,8 +2,8 @@
 
 The file: a line of JSON with its version, a salt, and a check of the key; then frames, each with its length before it
 and encrypted by itself (AES-256-GCM, its number as the nonce, the first line as associated data). The key is made of
-the salt, so no two files have one. The first frame says what the ledger belongs to, the others have entries, and the
-last one is empty: a file that was cut short is found out.
+the salt, so no two files have one. Frames have entries. The last one says what the ledger belongs to and how many there
+are before it, and eight bytes at the end say where it is: a file that was cut short, or goes on, is found out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +42,7 @@ _FRAME_ENTRIES = 2**17
 _TAG = 16  # bytes that encryption adds
 _LARGEST_FRAME = max(ENTRY.itemsize * _FRAME_ENTRIES, 2**26) + _TAG  # the first has texts
 LONGEST_LINE = 2**10
+_LAST, _PLACE = 2**96 - 1, 8  # the nonce of the last frame; bytes at the end that say where it is
 _BLOCK, _LENGTH = 16, 4  # bytes: of AES, and of the length of a text
 OWNER = 0o600
 RESTORE = "Restore the ledger that was written with that release."
@@ -160,39 +161,57 @@ class Ledger:
     def entries(self) -> Iterator[Entries]:
         """All entries, some at a time; an error if the file is damaged."""
         with reading_ledger(), self.path.open("rb") as file:
-            frames = frames_of(file, self.key)
-            next(frames)
-            for frame in frames:
+            for frame in frames_of(file, self.key):
                 yield np.frombuffer(frame, ENTRY)
 
 
-def write_ledger(file: IO[bytes], key: LedgerKey, belongs: Belongs, entries: Iterable[Entries]) -> None:
-    """Write the file of a ledger."""
+def write_ledger(
+    file: IO[bytes], key: LedgerKey, belongs: Belongs | Callable[[], Belongs], entries: Iterable[Entries]
+) -> None:
+    """Write the file of a ledger. What it belongs to may be known only when all entries are written."""
     salt = secrets.token_bytes(_SALT_BYTES)
     head = json.dumps({"dalenius ledger": _FORMAT, "salt": salt.hex(), "check": key.check(salt)}).encode() + b"\n"
     cipher = AESGCM(key.derive(b"file", salt))
     file.write(head)
-    number = 0
+    number, end = 0, len(head)
 
-    def put(content: bytes) -> None:
-        nonlocal number
-        sealed = cipher.encrypt(number.to_bytes(12), content, head)
+    def put(content: bytes, nonce: int) -> None:
+        nonlocal end
+        sealed = cipher.encrypt(nonce.to_bytes(12), content, head)
         file.write(len(sealed).to_bytes(4))
         file.write(sealed)
-        number += 1
+        end += 4 + len(sealed)
 
-    head_of_all = json.dumps(belongs._asdict(), ensure_ascii=False).encode()
-    if len(head_of_all) > _LARGEST_FRAME - _TAG:
-        raise LedgerError("the sensitive values are too long for a ledger", "Shorten their texts.")
-    put(head_of_all)
     for some in entries:
         for start in range(0, len(some), _FRAME_ENTRIES):
-            put(some[start : start + _FRAME_ENTRIES].tobytes())
-    put(b"")
+            put(some[start : start + _FRAME_ENTRIES].tobytes(), number)
+            number += 1
+    known = belongs if isinstance(belongs, Belongs) else belongs()
+    last = json.dumps({"frames": number, **known._asdict()}, ensure_ascii=False).encode()
+    if len(last) > _LARGEST_FRAME - _TAG:
+        raise LedgerError("the sensitive values are too long for a ledger", "Shorten their texts.")
+    at = end
+    put(last, _LAST)
+    file.write(at.to_bytes(_PLACE))
+
+
+def read_belongs(file: IO[bytes], key: LedgerKey) -> Belongs:
+    """What the file of a ledger belongs to."""
+    said, _ = _opened(file, key)
+    try:
+        return Belongs(**said)
+    except TypeError:
+        raise damaged() from None
 
 
 def frames_of(file: IO[bytes], key: LedgerKey) -> Iterator[bytes]:
-    """What the frames hold, but for the last, which is empty."""
+    """The entries of a file, frame by frame."""
+    _, frames = _opened(file, key)
+    yield from frames
+
+
+def _opened(file: IO[bytes], key: LedgerKey) -> tuple[dict[str, Any], Iterator[bytes]]:
+    """What the last frame says, and the frames before it."""
     head = file.readline(LONGEST_LINE)
     try:
         said: Any = json.loads(head)
@@ -205,24 +224,43 @@ def frames_of(file: IO[bytes], key: LedgerKey) -> Iterator[bytes]:
         raise LedgerError(
             "the key is not the one of this ledger", f"Give the key that was made with it: the file, or {KEY_VARIABLE}."
         )
-    cipher, number = AESGCM(key.derive(b"file", salt)), 0
-    while True:
-        size = int.from_bytes(file.read(4))
-        if not 16 <= size <= _LARGEST_FRAME:
+    cipher = AESGCM(key.derive(b"file", salt))
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(len(head), size - _PLACE))
+    at = int.from_bytes(file.read(_PLACE))
+    if not len(head) <= at < size - _PLACE:
+        raise damaged()
+    file.seek(at)
+    last = _read_frame(file, cipher, _LAST, head)
+    if file.tell() != size - _PLACE:
+        raise damaged()
+    try:
+        found = json.loads(last)
+        frames = int(found.pop("frames"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise damaged() from None
+
+    def before() -> Iterator[bytes]:
+        file.seek(len(head))
+        for number in range(frames):
+            yield _read_frame(file, cipher, number, head)
+        if file.tell() != at:
             raise damaged()
-        sealed = file.read(size)
-        if len(sealed) < size:
-            raise damaged()
-        try:
-            content = cipher.decrypt(number.to_bytes(12), sealed, head)
-        except InvalidTag:
-            raise damaged() from None
-        if not content:
-            if file.read(1):
-                raise damaged()
-            return
-        yield content
-        number += 1
+
+    return found, before()
+
+
+def _read_frame(file: IO[bytes], cipher: AESGCM, nonce: int, head: bytes) -> bytes:
+    size = int.from_bytes(file.read(4))
+    if not _TAG <= size <= _LARGEST_FRAME:
+        raise damaged()
+    sealed = file.read(size)
+    if len(sealed) < size:
+        raise damaged()
+    try:
+        return cipher.decrypt(nonce.to_bytes(12), sealed, head)
+    except InvalidTag:
+        raise damaged() from None
 
 
 def damaged() -> LedgerError:
