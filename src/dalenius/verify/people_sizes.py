@@ -13,6 +13,8 @@ from dalenius.verify.bucket_limits import SizesOfTable
 from dalenius.verify.buckets import Integers, WholeBuckets
 from dalenius.verify.findings import SIZES, Report, plural
 
+_DENSE = 4  # times as many buckets as have rows: then each has a place in a list
+
 
 class PeopleOfBuckets:
     """The buckets as the manifest states them: stratum after stratum, and within a stratum by size."""
@@ -84,7 +86,8 @@ class PlacesOfTable(SizesOfTable):
         self._sizes_found.append(buckets.sizes)
         inside = (buckets.numbers >= 1) & (buckets.numbers <= self._last_of_strata[-1])
         strata = np.searchsorted(self._last_of_strata, buckets.numbers[inside])
-        np.add.at(self._rows_of_strata, strata, buckets.sizes[inside])
+        rows = np.bincount(strata, buckets.sizes[inside], len(self._rows_of_strata))  # exact: no more than 2^53 rows
+        self._rows_of_strata += rows.astype(np.int64)
 
     def _wrong_ones(self, sizes: Integers, stated: Integers) -> npt.NDArray[np.intp]:
         return np.flatnonzero(sizes > stated)
@@ -105,6 +108,12 @@ class PlacesOfTable(SizesOfTable):
         """How many rows the buckets of some numbers have, after the last bucket was added."""
         numbers = np.concatenate([np.empty(0, np.int64), *self._numbers])
         sizes = np.concatenate([np.empty(0, np.int64), *self._sizes_found])
+
+        last = int(self._last_numbers[-1])
+        if len(numbers) and last <= _DENSE * len(numbers) and 1 <= numbers[0] <= numbers[-1] <= last:
+            of_bucket = np.zeros(last + 1, np.int64)
+            of_bucket[numbers] = sizes
+            return lambda wanted: of_bucket.take(wanted, mode="clip")
 
         def there(wanted: Integers) -> Integers:
             if not len(numbers):
