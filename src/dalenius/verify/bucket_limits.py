@@ -20,7 +20,7 @@ places, and QIT may have fewer rows (`people_sizes`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from dalenius.model.exposure import BANDS, Exposure
 from dalenius.model.memory import ReadingMemory
-from dalenius.verify.buckets import Codes, Integers, WholeBuckets
+from dalenius.verify.buckets import Codes, Integers, PresentRows, WholeBuckets
 from dalenius.verify.findings import LIMITS, SIZES, Report, plural, quote
 
 Floats = npt.NDArray[np.float64]
@@ -181,7 +181,7 @@ class LimitsOfBuckets:
 class ExposureOfBuckets:
     """Adds up how exposed the people of all buckets are, `fakes` of whose values are fake.
 
-    Values that do not apply, by their codes, are nobody's exposure. Where buckets have places that are free, `there`
+    Values that do not apply, by their codes, are nobody's exposure. Where buckets have places that are free, `present`
     gives how many people each has, by the numbers of the buckets.
     """
 
@@ -190,9 +190,9 @@ class ExposureOfBuckets:
         fakes: int,
         memory: ReadingMemory | None = None,
         left_out: Sequence[int] = (),
-        there: Callable[[Integers], Integers] | None = None,
+        present: PresentRows | None = None,
     ) -> None:
-        self._fakes, self._memory, self._left_out, self._there = fakes, memory, list(left_out), there
+        self._fakes, self._memory, self._left_out, self._present = fakes, memory, list(left_out), present
         self._bands: Floats = np.zeros((0, BANDS + 1))
         self._sums: Floats = np.zeros(0)
         self._highest: Floats = np.zeros(0)
@@ -202,7 +202,7 @@ class ExposureOfBuckets:
     @property
     def is_by_bucket(self) -> bool:
         """Whether it asks for the numbers of buckets."""
-        return self._there is not None
+        return self._present is not None
 
     def add(self, rows: int, codes: Codes, counts: Integers, values: int, numbers: Integers | None = None) -> None:
         """Buckets of so many rows each, run by run; `values` is how many values are known by now.
@@ -210,8 +210,8 @@ class ExposureOfBuckets:
         `numbers` has the bucket of every run.
         """
         of_run: Floats = np.full(len(counts), max(0, rows - self._fakes) / rows)
-        if self._there is not None and numbers is not None:
-            present = self._there(numbers)
+        if self._present is not None and numbers is not None:
+            present = self._present.of(numbers)
             own = np.flatnonzero(present)  # in an empty bucket nobody is exposed
             codes, counts, of_run = codes[own], counts[own], present[own] / rows
         if self._left_out:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -11,7 +11,7 @@ import numpy as np
 from dalenius.model.exposure import ValueExposure
 from dalenius.release.folder import ReleaseFolder
 from dalenius.verify.bucket_limits import ExposureOfBuckets, LimitsOfBuckets
-from dalenius.verify.buckets import Integers, WholeBuckets
+from dalenius.verify.buckets import Integers, PresentRows, WholeBuckets
 from dalenius.verify.findings import STRATA, Report, plural
 from dalenius.verify.stated_groups import GroupRuns, StatedGroups
 
@@ -29,7 +29,6 @@ class Scan:
     values_in_order: bool = True
     nulls: int = 0
     largest: Integers | None = None  # how often each bucket has the value that it has most often, if it was asked for
-    there: Callable[[Integers], Integers] | None = None  # the rows of buckets, by their numbers, if places are free
 
 
 class Shares:
@@ -42,7 +41,7 @@ class Shares:
         limits: Sequence[Fraction] | None,
         groups: StatedGroups | None,
         with_largest: bool = False,
-        there: Callable[[Integers], Integers] | None = None,
+        present: PresentRows | None = None,
     ) -> None:
         manifest = release.manifest
         known, fakes = manifest.adversary.known_records, manifest.adversary.fake_values
@@ -50,7 +49,7 @@ class Shares:
         self._apart = [code for code, value in enumerate(values) if value in others]
         self._first_apart = manifest.buckets - (manifest.apart.buckets if manifest.apart is not None else 0) + 1
         self._mixed = 0
-        self._exposure = ExposureOfBuckets(fakes, release.memory, self._apart, there)
+        self._exposure = ExposureOfBuckets(fakes, release.memory, self._apart, present)
         caps: list[Fraction | None] = [*limits] if limits is not None else [None] * len(values)
         for code in self._apart:
             caps[code] = None
@@ -60,7 +59,7 @@ class Shares:
         self._groups = groups
         if groups is not None:
             self._runs = GroupRuns(groups, values)
-            self._group_exposure = ExposureOfBuckets(fakes, release.memory, there=there)
+            self._group_exposure = ExposureOfBuckets(fakes, release.memory, present=present)
             self._of_groups = LimitsOfBuckets(groups.limits, known, fakes, self._group_exposure, "a group of values")
 
     def add(self, buckets: WholeBuckets, values: int) -> None:

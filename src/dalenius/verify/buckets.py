@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from threading import Condition
 
 import numpy as np
 import numpy.typing as npt
+
+from dalenius.model.memory import ReadingMemory
 
 Integers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -37,6 +40,43 @@ class WholeBuckets:
     def of_runs(self, by_bucket: Integers) -> Integers:
         """A number a bucket as a number a run."""
         return np.repeat(by_bucket, _lengths(self.first_runs, len(self.counts)))
+
+
+class PresentRows:
+    """How many rows of QIT each bucket of a chain has, where places are free: who reads ST asks for it.
+
+    Both tables are read at the same time, in the order of buckets, and whoever is ahead in ST waits.
+    """
+
+    def __init__(self, buckets: int, memory: ReadingMemory) -> None:
+        memory.require(8 * buckets, memory.state, "how many rows each bucket has")
+        self._rows = np.zeros(buckets + 1, np.int64)
+        self._until = 0
+        self._changed = Condition()
+
+    def add(self, buckets: WholeBuckets) -> None:
+        """The next buckets of QIT, their numbers ascending."""
+        inside = (buckets.numbers >= 1) & (buckets.numbers < len(self._rows))
+        self._rows[buckets.numbers[inside]] = buckets.sizes[inside]
+        if len(buckets.numbers):
+            self._reach(int(buckets.numbers[-1]))
+
+    def finish(self) -> None:
+        """QIT has no further bucket, or none that can be read."""
+        self._reach(len(self._rows))
+
+    def of(self, buckets: Integers) -> Integers:
+        """The rows of some buckets, ascending."""
+        if len(buckets):
+            last = min(int(buckets[-1]), len(self._rows))
+            with self._changed:
+                self._changed.wait_for(lambda: self._until >= last)
+        return self._rows.take(buckets, mode="clip")
+
+    def _reach(self, bucket: int) -> None:
+        with self._changed:
+            self._until = max(self._until, bucket)
+            self._changed.notify_all()
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -61,10 +61,6 @@ class SensitiveChecks:
         several = bool(whole.manifest.others)
         scanner = replace(scanner, release=release, groups=groups, is_one_of_several=several)
         return cls(about(whole.manifest, number), scanner, publishers, tuple(tables))
-
-    def with_people(self, there: Callable[[Integers], Integers] | None) -> SensitiveChecks:
-        """The same, where it is known how many people buckets have."""
-        return replace(self, scanner=replace(self.scanner, there=there))
 
     def hashes(self) -> Report:
         """The files of its tables."""

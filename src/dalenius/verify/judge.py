@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from dalenius.release.manifest import FILE
 from dalenius.verify.against_job import as_job, check_clear_values, check_job, limits_of
 from dalenius.verify.against_source import Readable, check_source, require_person, source_columns, unsaid_people
 from dalenius.verify.bucket_shares import Scan
+from dalenius.verify.buckets import PresentRows
 from dalenius.verify.consistency import check_consistency, is_countable
 from dalenius.verify.each_set import SensitiveChecks, add_scans
 from dalenius.verify.findings import (
@@ -194,6 +195,9 @@ def _check(
     progress.stage(_STAGE, rows)
     watch = Watch(rows, progress)
     scanner = Scanner(release, watch, batch_rows, has_tree)
+    if manifest.surplus and is_countable(manifest) and table_is_there(release, "qit", Report()):
+        present = PresentRows(manifest.buckets, release.memory)  # of whom the buckets of ST speak, QIT shows
+        scanner = replace(scanner, present=present)
     try:
         sets = [SensitiveChecks.of(scanner, k, policy, source, report) for k, policy in enumerate(policies)]
         readable = _check_tables(scanner, sets, report)
@@ -237,8 +241,6 @@ def _check_tables(scanner: Scanner, sets: Sequence[SensitiveChecks], report: Rep
         try:
             hashes = pool.submit(_check_hashes, scanner, qit, sets, report)
             rows = pool.submit(_scan_rows, scanner) if qit else None
-            if rows is not None and manifest.surplus:  # of whom the buckets of ST speak, QIT shows
-                sets = [own.with_people(rows.result().there) for own in sets]
             values = [pool.submit(own.scan) for own in sets]
             hashes.result()
             scan = rows.result() if rows is not None else Scan()
@@ -290,7 +292,11 @@ def _check_together(scanner: Scanner, complete: Sequence[bool], report: Report) 
 def _scan_rows(scanner: Scanner) -> Scan:
     """QIT, in which people may have several rows."""
     if scanner.release.manifest.persons is None:
-        return scanner.quasi_identifiers()
+        try:
+            return scanner.quasi_identifiers()
+        finally:
+            if scanner.present is not None:
+                scanner.present.finish()
     from dalenius.verify.people_rows import scan_people_rows  # here, because few releases need it
 
     return scan_people_rows(scanner)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from dalenius.model.memory import ReadingMemory
 from dalenius.release.manifest import Manifest
 from dalenius.verify.bucket_limits import SizesOfTable
-from dalenius.verify.buckets import Integers, WholeBuckets
+from dalenius.verify.buckets import Integers, PresentRows, WholeBuckets
 from dalenius.verify.findings import SIZES, Report, plural
-
-_DENSE = 4  # times as many buckets as have rows: then each has a place in a list
 
 
 class PeopleOfBuckets:
@@ -67,12 +64,11 @@ class PlacesOfTable(SizesOfTable):
     _bound = "at most "
 
     def __init__(
-        self, setting: Sequence[tuple[int, int]], strata: Sequence[tuple[int, int]], memory: ReadingMemory
+        self, setting: Sequence[tuple[int, int]], strata: Sequence[tuple[int, int]], present: PresentRows | None
     ) -> None:
+        """`present` is told how many rows each bucket has."""
         super().__init__(setting)
-        self._memory, self._found = memory, 0
-        self._numbers: list[Integers] = []
-        self._sizes_found: list[Integers] = []
+        self._present = present
         self._last_of_strata = np.cumsum([buckets for buckets, _ in strata], dtype=np.int64)
         self._stated_rows = np.array([rows for _, rows in strata], dtype=np.int64)
         self._rows_of_strata = np.zeros(len(strata), np.int64)
@@ -80,10 +76,8 @@ class PlacesOfTable(SizesOfTable):
     def add(self, buckets: WholeBuckets) -> None:
         """The next buckets, their numbers ascending."""
         super().add(buckets)
-        self._found += len(buckets.numbers)
-        self._memory.require(16 * self._found, self._memory.state, "how many rows each bucket has")
-        self._numbers.append(buckets.numbers)
-        self._sizes_found.append(buckets.sizes)
+        if self._present is not None:
+            self._present.add(buckets)
         inside = (buckets.numbers >= 1) & (buckets.numbers <= self._last_of_strata[-1])
         strata = np.searchsorted(self._last_of_strata, buckets.numbers[inside])
         rows = np.bincount(strata, buckets.sizes[inside], len(self._rows_of_strata))  # exact: no more than 2^53 rows
@@ -103,22 +97,3 @@ class PlacesOfTable(SizesOfTable):
                 f"not {self._stated_rows[at]:,}",
                 len(other),
             )
-
-    def people(self) -> Callable[[Integers], Integers]:
-        """How many rows the buckets of some numbers have, after the last bucket was added."""
-        numbers = np.concatenate([np.empty(0, np.int64), *self._numbers])
-        sizes = np.concatenate([np.empty(0, np.int64), *self._sizes_found])
-
-        last = int(self._last_numbers[-1])
-        if len(numbers) and last <= _DENSE * len(numbers) and 1 <= numbers[0] <= numbers[-1] <= last:
-            of_bucket = np.zeros(last + 1, np.int64)
-            of_bucket[numbers] = sizes
-            return lambda wanted: of_bucket.take(wanted, mode="clip")
-
-        def there(wanted: Integers) -> Integers:
-            if not len(numbers):
-                return np.zeros(len(wanted), np.int64)
-            places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
-            return np.where(numbers[places] == wanted, sizes[places], 0)
-
-        return there

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +14,7 @@ from dalenius.errors import InputError
 from dalenius.release.folder import ReleaseFolder, TableName
 from dalenius.verify.bucket_limits import SizesOfTable
 from dalenius.verify.bucket_shares import Scan, Shares
-from dalenius.verify.buckets import BucketStream, Integers, NotAscendingError
+from dalenius.verify.buckets import BucketStream, Integers, NotAscendingError, PresentRows
 from dalenius.verify.findings import LIMITS, ORDER, SCHEMA, SIZES, STRATA, VALUES, Report, plural
 from dalenius.verify.layout import UnusedEntries, check_layout, in_no_row
 from dalenius.verify.parquet_bytes import check_coverage
@@ -60,7 +60,7 @@ class Scanner:
     has_tree: bool = False
     groups: StatedGroups | None = None
     is_one_of_several: bool = False
-    there: Callable[[Integers], Integers] | None = None
+    present: PresentRows | None = None
 
     def quasi_identifiers(self) -> Scan:
         """QIT: layout, sizes, strata and order."""
@@ -83,7 +83,6 @@ class Scanner:
                         unused.setdefault(name, UnusedEntries(self.release.memory)).add(column)
             sizes.add(stream.finish())
             self.conclude("qit", sizes, order, scan)
-            scan.there = sizes.people() if isinstance(sizes, PlacesOfTable) else None
             if strata is not None:
                 strata.conclude(self.file("qit"), self.release.manifest.is_strict, scan.report)
             self._conclude_unused(unused, scan)
@@ -95,7 +94,7 @@ class Scanner:
         sizes, order, stream = self._sizes("st"), self.order("st"), BucketStream()
         manifest = self.release.manifest
         codes = value_codes(manifest, values, self.release.memory)
-        shares = Shares(self.release, values, limits, self.groups, self.is_one_of_several, self.there)
+        shares = Shares(self.release, values, limits, self.groups, self.is_one_of_several, self.present)
         with self.reading("st", scan):
             for batch in self.batches("st", scan.report):
                 bucket, sensitive = batch.columns
@@ -232,7 +231,7 @@ class Scanner:
         if table == "qit" and manifest.surplus:
             rows = [part.rows for part in strata] if strata is not None else [manifest.rows]
             parts = [(sum(group.buckets for group in own), n) for own, n in zip(settings, rows, strict=True)]
-            return PlacesOfTable(setting, parts, self.release.memory)
+            return PlacesOfTable(setting, parts, self.present)
         return SizesOfTable(setting, manifest.adversary.fake_values if table == "st" else 0)
 
     def _strata(self, schema: pa.Schema) -> StrataOfRows | None:
