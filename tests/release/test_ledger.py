@@ -191,11 +191,15 @@ def test_what_it_belongs_to_may_be_known_last(tmp_path: Path) -> None:
         yield some_entries(3)
         told.append("entries")
 
+    def known() -> Belongs:
+        told.append("belongs")
+        return BELONGS
+
     with (tmp_path / "ledger").open("wb") as file:
-        write_ledger(file, KEY, lambda: told.append("belongs") or BELONGS, entries())
+        write_ledger(file, KEY, known, entries())
     assert told == ["entries", "belongs"]
-    with (tmp_path / "ledger").open("rb") as file:
-        assert read_belongs(file, KEY) == BELONGS
+    with (tmp_path / "ledger").open("rb") as written:
+        assert read_belongs(written, KEY) == BELONGS
 
 
 def test_what_is_said_of_other_files() -> None:

@@ -40,8 +40,6 @@ from dalenius.release.ledger_file import Belongs
 from dalenius.release.manifest import FILE, Manifest
 from dalenius.release.neighbours import releases_in
 
-_LINKED_BYTES = 2**6  # of a person and a value
-
 
 def publish_following(
     request: PublishRequest, out: str | os.PathLike[str], progress: Progress | None = None
