@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -318,3 +319,11 @@ uniform = "1/2"
     Path("job.toml").write_text(job, encoding="utf-8")
     assert run("--job job.toml --ledger vault/ledger --after r1 --out r2", base="").exit_code == 0
     assert dalenius.load("r2").verify(previous="r1", job="job.toml").verified
+
+
+def test_a_pipe_beside_a_release_is_none(run: Run) -> None:
+    """Whoever reads one waits for somebody who writes."""
+    Path("other").mkdir()
+    os.mkfifo("other/manifest.json")
+    assert run(NEXT).exit_code == 0
+    refused(run, f"{CHAIN} --after other --out r3", "not a regular file")

@@ -102,8 +102,9 @@ def key_file(path: Path) -> Path:
 
 def digest_of_release(folder: Path) -> str | None:
     """The SHA-256 of the manifest in a folder; None if there is none."""
+    path = folder / FILE
     try:
-        return hashlib.sha256((folder / FILE).read_bytes()).hexdigest()
+        return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
     except OSError:
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -51,7 +52,8 @@ def comparable(target: Path, quasi_identifiers: Iterable[str], sensitive: Iterab
 
 
 def _read(path: Path) -> Neighbour:
-    if path.stat().st_size > _LARGEST:
+    state = path.stat()
+    if not stat.S_ISREG(state.st_mode) or state.st_size > _LARGEST:  # nobody ever writes into some pipes
         raise ValueError
     content = path.read_bytes()
     said: Any = json.loads(content)
