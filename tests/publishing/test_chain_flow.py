@@ -17,6 +17,7 @@ import pytest
 import dalenius
 from dalenius.errors import InputError, NoSolutionError
 from dalenius.publishing import description, local_output
+from dalenius.publishing.followed_rows import Parts
 from dalenius.release.signature import write_new_key
 from tests.over_time import Years, buckets_of, files_in, values_in
 
@@ -148,7 +149,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "fakes and known records": {"fake_values": 1, "known_records": 1},
     "csv": {"format": "csv"},
     "parts": {"format": "parts"},
-    "little memory": {"memory": 2**30},
     "minimal sizes": {"min_size": 4},
     "two sizes": {"method": "two-size"},
 }
@@ -425,7 +425,6 @@ def test_several_parts_and_row_groups(options: dict[str, Any], tmp_path: Path, m
 
 
 MANY = """
-import resource, sys
 import numpy as np
 import pyarrow as pa
 import dalenius
@@ -445,7 +444,8 @@ two = dalenius.publish(table(second, 2), {"odds": 4}, out="r2", after="r1", **op
 told = two.followed
 assert (told["stayed"], told["left"], told["new"], told["changed"]) == (270_000, 30_000, 40_000, 0), told
 assert two.verify(previous=one, against=table(second, 2), memory=640 * 2**20).verified
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+lines = open("/proc/self/status").read().splitlines()  # what getrusage says begins with what the parent takes
+print(next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM")))
 """
 
 
@@ -454,3 +454,26 @@ def test_many_people_in_little_memory(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 640
     assert (tmp_path / "ledger").stat().st_size < 330_000 * 30
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_parts_are_given_back_whole(in_memory: bool, tmp_path: Path) -> None:
+    """In memory or in a scratch file, whatever batches they come in."""
+    kind = np.dtype([("key", "<u8"), ("row", "<i8")])
+    rng = np.random.default_rng(3)
+    parts = Parts(kind, 5, None if in_memory else tmp_path)
+    expected: list[list[tuple[int, int]]] = [[] for _ in range(5)]
+    for start, rows in ((0, 40), (40, 0), (40, 1), (41, 200)):
+        of = np.sort(rng.integers(0, 4, rows))  # nobody is in the last part
+        records = np.zeros(rows, kind)
+        records["key"], records["row"] = rng.integers(0, 2**63, rows), np.arange(start, start + rows)
+        parts.add(records, np.bincount(of, minlength=5).tolist())
+        for part, record in zip(of.tolist(), records.tolist(), strict=True):
+            expected[part].append(record)
+    more = np.array([(7, 1000), (8, 1001)], kind)
+    parts.append(2, more)
+    parts.append(1, more[:0])
+    expected[2] += more.tolist()
+    assert [parts.part(number).tolist() for number in range(5)] == expected
+    assert list(tmp_path.iterdir()) == []  # the file has no name
+    parts.close()
