@@ -182,7 +182,7 @@ def test_few_new_people_wait_or_are_filled_up_whatever_their_values_are(tmp_path
     assert shown[False].isdisjoint(shown[True])
 
 
-@pytest.mark.parametrize("seed", range(examples(40)))
+@pytest.mark.parametrize("seed", range(examples(15)))
 @pytest.mark.parametrize("few", ["hold_back", "counterfeits"])
 def test_random_histories(seed: int, few: str, tmp_path: Path) -> None:
     """Whatever people do but change their values, and whether those who are too few wait or are filled up."""
