@@ -135,7 +135,7 @@ def test_any_number_of_a_chain_but_what_is_the_publishers_word(first: Path, seco
     whole = (second / "manifest.json").read_bytes()
     source = next_hospital(first).source()
     for path in numbers(json.loads(whole)):
-        for more in (1, -1) if path[0] == "chain" else (1,):  # others are tried both ways in test_spelling
+        for more in (1, -1) if path[0] == "chain" else (1,):  # as any number of a manifest
 
             def changed(manifest: dict[str, Any], path: tuple[Any, ...] = path, more: int = more) -> None:
                 node: Any = manifest
