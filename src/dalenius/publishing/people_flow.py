@@ -19,7 +19,6 @@ from dalenius.model.concern import Concern, by_weight
 from dalenius.model.exposure import Exposure
 from dalenius.model.plan import Method, Status
 from dalenius.model.progress import LAST_STAGE, Progress, Silent
-from dalenius.model.verdict import Verdict
 from dalenius.place.people import People, SetSpec
 from dalenius.place.survey import Survey
 from dalenius.policy.roles import identifying_columns
@@ -36,12 +35,11 @@ from dalenius.publishing.people_limits import LimitedSet, limit_set
 from dalenius.publishing.people_rules import check_method
 from dalenius.publishing.people_strata import PeopleCut, PeopleStratifier
 from dalenius.publishing.people_tables import PeopleTables
+from dalenius.publishing.placements import check
 from dalenius.publishing.published import Release
 from dalenius.publishing.stratify import Stratifier
-from dalenius.release.atomic import writable
-from dalenius.release.folder import ReleaseFolder
+from dalenius.release.folder import BATCH_ROWS
 from dalenius.tables.killable import PrivateFolder
-from dalenius.verify.judge import verify
 
 
 @dataclass(frozen=True)
@@ -170,7 +168,7 @@ def publish_people(
             tables = PeopleTables(request, solved.survey, solved.people, solved.sets, solved.cut)
             manifest = output.write_people(tables, progress)
             folder = output.read_back(manifest)
-        verdict = _check(folder, progress)
+        verdict = check(folder, None, BATCH_ROWS // 2, progress)
         progress.stage(LAST_STAGE)
         published = output.commit(manifest, request.signature(manifest))
     return Release(published, solved.sentences(), verdict=verdict, concerns=solved.concerns, temporary=temporary)
@@ -271,16 +269,3 @@ def _survey(table: LocalTable, request: PublishRequest, first: SetSpec, progress
     survey = table.survey(spec, progress)
     check_values(survey, request.format)
     return survey
-
-
-def _check(folder: ReleaseFolder, progress: Progress) -> Verdict:
-    """Verify the release as anybody could, before anybody else can see it."""
-    with writable():
-        verdict = verify(folder, progress=progress)
-    if not verdict.verified:
-        failed = ", ".join(check.check for check in verdict.checks if not check.passed)
-        raise SelfCheckError(
-            f"the release did not pass its own verification ({failed}), and was not published",
-            "This is probably a bug in Dalenius: please report it.",
-        )
-    return verdict

@@ -51,7 +51,7 @@ class Placements:
 
 def check(
     folder: ReleaseFolder,
-    policy: LimitPolicy,
+    policy: LimitPolicy | None,
     batch_rows: int,
     progress: Progress,
     before: ReleaseFolder | None = None,
